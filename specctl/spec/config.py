@@ -1,0 +1,182 @@
+"""`SpecDecodeConfig`: the one canonical, frozen form of a speculative setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from specctl.spec.methods import METHODS, Method
+
+
+def _changed(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults; tuples become lists."""
+    found = {}
+    for row in fields(part):
+        value = getattr(part, row.name)
+        if row.compare and value != row.default:
+            found[row.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How drafted tokens are verified.
+
+    `method`: `standard` (rejection sampling, lossless), `block` (joint, lossless), `typical` and `relaxed` (lossy),
+    `synthetic` (forced rates, for measurements). `synthetic_rates[i]`: probability that the first i + 1 drafts are
+    accepted; `synthetic_length`: tokens a step, bonus included. `threshold_single` and `threshold_acc` are SGLang's
+    two probabilities; `relaxed_topk` and `relaxed_delta` are TensorRT-LLM's.
+    """
+
+    method: str = "standard"
+    synthetic_rates: tuple[float, ...] | None = None
+    synthetic_length: float | None = None
+    threshold_single: float = 1.0
+    threshold_acc: float = 1.0
+    relaxed_topk: int | None = None
+    relaxed_delta: float | None = None
+    posterior_threshold: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The values that differ from the defaults, as JSON types."""
+        return _changed(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the output's distribution may differ from the target's."""
+        return self.method not in ("standard", "block") or (self.threshold_single, self.threshold_acc) != (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class ScheduleStep:
+    """At batch sizes `first` to `last` (None: no upper end), draft `num_speculative_tokens` tokens (0: none)."""
+
+    first: int
+    last: int | None
+    num_speculative_tokens: int
+
+    def as_list(self) -> list[int | None]:
+        """`[first, last, k]`."""
+        return [self.first, self.last, self.num_speculative_tokens]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A drafted tree: `topk` branches a step, at most `num_nodes` drafted nodes verified (root not counted)."""
+
+    topk: int
+    num_nodes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """`{"topk": …, "num_nodes": …}`; `num_nodes` left out where the engine chooses."""
+        return {"topk": self.topk} | ({} if self.num_nodes is None else {"num_nodes": self.num_nodes})
+
+
+@dataclass(frozen=True)
+class DraftOptions:
+    """How the draft checkpoint is loaded and run; None: as the engine does by itself."""
+
+    tensor_parallel_size: int | None = None
+    quantization: str | None = None
+    max_model_len: int | None = None
+    revision: str | None = None
+    code_revision: str | None = None
+    load_format: str | None = None
+    attention_backend: str | None = None
+    moe_backend: str | None = None
+    kv_cache_dtype: str | None = None
+    enforce_eager: bool | None = None
+    window_size: int | None = None
+    sink_size: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options that are set."""
+        return _changed(self)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a spec came from: file name or `<argv>`, dialect and release. Never part of equality."""
+
+    source: str = "<memory>"
+    dialect: str = "specctl"
+    release: str = ""
+
+
+@dataclass(frozen=True)
+class SpecDecodeConfig:
+    """One speculative setting, whoever's spelling it came in.
+
+    `num_speculative_tokens` is k: drafted tokens a step and request, the root not counted, the depth for a tree; None
+    where the engine takes it from the checkpoint. `model` is the draft (folder, id or bundled name), None where the
+    method needs none. `engine_options[engine]` carries native keys that have no canonical meaning, as they were written.
+    Two specs are equal when they mean the same; `origin` and `places` are left out of the comparison.
+    """
+
+    method: Method
+    num_speculative_tokens: int | None = None
+    model: str | None = None
+    target: str | None = None
+    draft_sample_method: str = "greedy"
+    acceptance: Acceptance = Acceptance()
+    schedule: tuple[ScheduleStep, ...] = ()
+    tree: Tree | None = None
+    max_concurrency: int | None = None
+    draft: DraftOptions = DraftOptions()
+    engine_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    origin: Origin = field(default=Origin(), compare=False)
+    places: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The spec as JSON types, in the shape of specctl's own YAML without its `specctl: 1` line.
+
+        `method` and `num_speculative_tokens` always stand; everything else only where it differs from the default.
+        """
+        found: dict[str, Any] = {}
+        if self.target is not None:
+            found["target"] = self.target
+        found["method"] = self.method.name
+        if self.model is not None:
+            found["model"] = self.model
+        found["num_speculative_tokens"] = self.num_speculative_tokens
+        found |= self.method.own_keys()
+        return found | self._shared_keys()
+
+    def _shared_keys(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.draft_sample_method != "greedy":
+            found["draft_sample_method"] = self.draft_sample_method
+        if self.tree is not None:
+            found["tree"] = self.tree.as_dict()
+        if self.acceptance != Acceptance():
+            found["acceptance"] = self.acceptance.as_dict()
+        if self.schedule:
+            found["schedule"] = [step.as_list() for step in self.schedule]
+        if self.max_concurrency is not None:
+            found["max_concurrency"] = self.max_concurrency
+        if self.draft != DraftOptions():
+            found["draft"] = self.draft.as_dict()
+        options = {engine: dict(keys) for engine, keys in self.engine_options.items() if keys}
+        return found | ({"engine_options": options} if options else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SpecDecodeConfig:
+        """Build a spec from `as_dict`'s shape. For data that is known to be right; raises KeyError or TypeError else."""
+        rest = dict(data)
+        method_class = METHODS[rest.pop("method")]
+        own = {row.name for row in fields(method_class)}
+        method = method_class(**{key: _tuple(rest.pop(key)) for key in list(rest) if key in own})
+        if "acceptance" in rest:
+            rest["acceptance"] = Acceptance(**{k: _tuple(v) for k, v in rest["acceptance"].items()})
+        if "schedule" in rest:
+            rest["schedule"] = tuple(ScheduleStep(*step) for step in rest["schedule"])
+        if "tree" in rest:
+            rest["tree"] = Tree(**rest["tree"])
+        if "draft" in rest:
+            rest["draft"] = DraftOptions(**rest["draft"])
+        return cls(method=method, **rest)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
