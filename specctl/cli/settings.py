@@ -1,0 +1,99 @@
+"""The settings of one command line, for the commands that take them.
+
+`main` puts a `Settings` on the Typer context (`ctx.obj`). A command asks it:
+
+    settings: Settings = ctx.obj
+    for spec, report in settings.resolve(target="demo"):     # [] where no setting was given
+        ...
+
+`resolve` reads every candidate (each `--speculative-config`, `--config` and `--spec` is one; smaller vLLM or SGLang flags make
+one together) and returns `(SpecDecodeConfig | None, Report)` pairs; the spec is None where nothing usable was read.
+`settings.require(...)` does the same, prints the diagnostics to standard error and raises `SpecctlError` (exit 1) where a
+setting has an error: what serve and bench want.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from specctl.errors import SpecctlError
+from specctl.source.flags import Candidate, Flags
+
+if TYPE_CHECKING:
+    from specctl.rules.report import Report
+    from specctl.spec import SpecDecodeConfig
+
+SETTINGS_HELP = """\b
+Settings, in the words of each engine:
+  vLLM          --speculative-config '{...}' (-sc), --speculative-config.KEY VALUE,
+                --spec-method, --spec-model, --spec-tokens
+  SGLang        --speculative-algorithm, --speculative-draft-model-path, --speculative-num-steps,
+                --speculative-eagle-topk, --speculative-num-draft-tokens, and all other --speculative-* flags
+  TensorRT-LLM  --config FILE.yaml with speculative_config:
+  specctl       --spec FILE.yaml or --spec PRESET
+  any           --config FILE.yaml (vLLM, SGLang, TensorRT-LLM or specctl, told apart by content)
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The setting flags of this command line, unread."""
+
+    flags: Flags
+
+    def __bool__(self) -> bool:
+        return bool(self.flags)
+
+    def candidates(self) -> list[Candidate]:
+        """The settings as typed, one for each candidate."""
+        return self.flags.candidates()
+
+    def resolve(self, **options: Any) -> list[tuple[SpecDecodeConfig | None, Report]]:
+        """Read and check each candidate. `options` are those of `specctl.check` (engine, release, target, platform, …)."""
+        reports = [self.check(each, **options) for each in self.candidates()]
+        return [(report.config, report) for report in reports]
+
+    def check(self, candidate: Candidate, **options: Any) -> Report:
+        """The report of one candidate. Raises `MissingError` where its file is missing, `UsageError` for mixed files."""
+        from specctl.rules.checker import check_argv, check_path
+
+        if candidate.kind == "file":
+            return check_path(candidate.tokens[0], **options)
+        if candidate.kind == "spec":
+            return check_path(_preset(candidate.tokens[0]), dialect="specctl", **options)
+        return check_argv(list(candidate.tokens), kind=candidate.kind, **options)
+
+    def require(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
+        """As `resolve`, but diagnostics are printed and an error ends the command (`SpecctlError`, exit 1)."""
+        from specctl.diagnostics import as_text
+
+        found: list[tuple[SpecDecodeConfig, Report]] = []
+        resolved = self.resolve(**options)
+        noisy = [report.result for _, report in resolved if report.diagnostics]
+        if noisy:
+            sys.stderr.write(as_text.render(noisy, colour=sys.stderr.isatty(), quiet=True))
+        for spec, report in resolved:
+            if spec is None or not report.valid:
+                raise SpecctlError(f"the setting of {report.source} cannot be used", help="the diagnostics above say why")
+            found.append((spec, report))
+        return found
+
+
+def _preset(name: str) -> str:
+    from pathlib import Path
+
+    from specctl.errors import MissingError
+    from specctl.resources import preset, preset_names
+
+    if Path(name).is_file():
+        return name
+    found = preset(name)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, preset_names(), n=1)
+        raise MissingError(f"no file and no preset is called {name!r} (looked for {Path(name).absolute()} and in the presets)",
+                           help=f"did you mean {near[0]}?" if near else "specctl presets list shows them")
+    return str(found)
