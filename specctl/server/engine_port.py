@@ -1,0 +1,80 @@
+"""What the server asks of an engine and of a target, as types: the bundled runtime has it, and so do the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from specctl.runtime.request import Emission, Request
+from specctl.runtime.stats import SpecStats
+
+
+class EnginePort(Protocol):
+    """A single-threaded engine: `add`, `abort` and `step` are called from one thread."""
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        """k; 0 without a proposer."""
+        ...
+
+    @property
+    def num_running(self) -> int:
+        """Requests that have a slot."""
+        ...
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that were added and have no slot yet."""
+        ...
+
+    @property
+    def kv_usage(self) -> float:
+        """Share of the KV cache in use, 0 to 1."""
+        ...
+
+    @property
+    def stats(self) -> SpecStats:
+        """Counters over all requests since the start."""
+        ...
+
+    def add(self, request: Request) -> None:
+        """Take a request in; raises SpecctlError when it does not fit."""
+        ...
+
+    def abort(self, request_id: str) -> bool:
+        """Drop a request and free its slot at once."""
+        ...
+
+    def has_work(self) -> bool:
+        """Whether `step` would do something."""
+        ...
+
+    def step(self) -> Iterable[Emission]:
+        """One scheduling step."""
+        ...
+
+
+class TargetPort(Protocol):
+    """The target model's tokenizer and limits."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids run from 0 to this, excluded."""
+        ...
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `encode_chat` works."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Text to token ids."""
+        ...
+
+    def encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
+        """A conversation, rendered for the answer to follow, to token ids."""
+        ...
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Token ids to text."""
+        ...

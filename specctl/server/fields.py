@@ -1,0 +1,278 @@
+"""The request fields: which there are, how each is read, and which values of an unsupported one ask for nothing.
+
+One row a field. A field that becomes supported moves from `NEUTRAL` to a `Field` row.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from specctl.server.api_error import ApiError, bad_request
+
+MAX_STOP_STRINGS = 32
+MAX_STOP_STRING_LENGTH = 1000  # characters
+MAX_STOP_TOKEN_IDS = 256
+MAX_CHOICES = 128  # OpenAI's limit for n
+
+
+@dataclass(frozen=True)
+class Field:
+    """A supported field: `read(name, value)` returns the checked value or raises ApiError naming the field."""
+
+    read: Callable[[str, Any], Any]
+    default: Any = None
+
+
+def kind(value: Any) -> str:
+    """The JSON type of a value, with its article, for messages."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", list: "an array"}
+    return names.get(type(value), "an object")
+
+
+def wrong_type(name: str, wanted: str, value: Any) -> ApiError:
+    """A 400 that says what was wanted and what was found; values themselves are not repeated, they may be private."""
+    return bad_request(f"'{name}' must be {wanted}, got {kind(value)}", name, "invalid_type")
+
+
+def unsupported(name: str, hint: str | None = None) -> ApiError:
+    """A 400 for a field that this server does not have; ignoring it would give an answer that was not asked for."""
+    rest = f" ({hint})" if hint else ""
+    return bad_request(f"'{name}' is not supported by this server{rest}", name, "unsupported_parameter")
+
+
+def boolean(name: str, value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise wrong_type(name, "a boolean", value)
+    return value
+
+
+def integer(name: str, value: Any) -> int:
+    """A whole number; 3.0 and "3" are not."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(name, "an integer", value)
+    if abs(value) >= 2**63:
+        raise bad_request(f"'{name}' must fit into 64 bits", name, "invalid_value")
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong_type(name, "a number", value)
+    if not math.isfinite(value) or abs(value) > 1e300:
+        raise bad_request(f"'{name}' must be a finite number", name, "invalid_value")
+    return float(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A string that can be encoded: JSON can spell halves of a surrogate pair, which are no characters."""
+    if not isinstance(value, str):
+        raise wrong_type(name, "a string", value)
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise bad_request(f"'{name}' holds a lone surrogate, which is no character", name, "invalid_value") from None
+    return value
+
+
+def mapping(name: str, value: Any) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, dict):
+        raise wrong_type(name, "an object", value)
+    return value
+
+
+def at_least(low: int, high: int | None = None) -> Callable[[str, Any], int]:
+    """A reader of integers from `low` to `high`, both included."""
+
+    def read(name: str, value: Any) -> int:
+        found = integer(name, value)
+        if found < low or (high is not None and found > high):
+            wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+            raise bad_request(f"'{name}' is {found}; it must be {wanted}", name, "invalid_value")
+        return found
+
+    return read
+
+
+def top_k(name: str, value: Any) -> int:
+    """vLLM reads both -1 and 0 as off; so do we. Returns 0 for off."""
+    return max(0, at_least(-1)(name, value))
+
+
+def stop_strings(name: str, value: Any) -> tuple[str, ...]:
+    """A string or an array of strings, none of them empty."""
+    if isinstance(value, str):
+        return (_stop_string(name, value),)
+    if not isinstance(value, list):
+        raise wrong_type(name, "a string or an array of strings", value)
+    if len(value) > MAX_STOP_STRINGS:
+        raise bad_request(f"'{name}' has {len(value)} strings; at most {MAX_STOP_STRINGS} are allowed", name)
+    return tuple(_stop_string(f"{name}[{index}]", item) for index, item in enumerate(value))
+
+
+def _stop_string(name: str, value: Any) -> str:
+    found = text(name, value)
+    if not 0 < len(found) <= MAX_STOP_STRING_LENGTH:
+        wanted = f"1 to {MAX_STOP_STRING_LENGTH} characters"
+        raise bad_request(f"'{name}' has {len(found)} characters; it must have {wanted}", name, "invalid_value")
+    return found
+
+
+def token_ids(name: str, value: Any) -> list[int]:
+    """An array of token ids, each at least 0; whether the vocabulary has them is asked later."""
+    if not isinstance(value, list):
+        raise wrong_type(name, "an array of token ids", value)
+    for index, item in enumerate(value):
+        if type(item) is not int:
+            raise wrong_type(f"{name}[{index}]", "a token id (an integer)", item)
+        if not 0 <= item < 2**31:
+            raise bad_request(f"'{name}[{index}]' is {item}, which is no token id", name, "invalid_value")
+    return value
+
+
+def stop_token_ids(name: str, value: Any) -> tuple[int, ...]:
+    """A short array of token ids."""
+    found = token_ids(name, value)
+    if len(found) > MAX_STOP_TOKEN_IDS:
+        raise bad_request(f"'{name}' has {len(found)} ids; at most {MAX_STOP_TOKEN_IDS} are allowed", name)
+    return tuple(found)
+
+
+SAMPLING: Mapping[str, Field] = {
+    # OpenAI's default, not greedy: a client that leaves it out means this one.
+    "temperature": Field(number, 1.0),
+    "top_p": Field(number, 1.0),
+    "top_k": Field(top_k, 0),
+    "min_p": Field(number, 0.0),
+    "seed": Field(integer),
+    "stop": Field(stop_strings, ()),
+    "stop_token_ids": Field(stop_token_ids, ()),
+    "ignore_eos": Field(boolean, False),
+    "max_tokens": Field(at_least(1)),
+}
+
+COMMON: Mapping[str, Field] = {
+    **SAMPLING,
+    "model": Field(text),
+    "n": Field(at_least(1, MAX_CHOICES), 1),
+    "stream": Field(boolean, False),
+    "stream_options": Field(mapping),
+    "return_token_ids": Field(boolean, False),
+    # Names that a client gives for its own book-keeping; they never change an answer.
+    "user": Field(text),
+    "safety_identifier": Field(text),
+    "prompt_cache_key": Field(text),
+}
+
+# Not supported: each with the values that ask for nothing, which clients send as defaults. null is neutral everywhere.
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "add_special_tokens": (),
+    "allowed_token_ids": (),
+    "bad_words": ([],),
+    "best_of": (1,),
+    "cache_salt": (),
+    "detokenize": (True,),
+    "frequency_penalty": (0,),
+    "guided_choice": (),
+    "guided_grammar": (),
+    "guided_json": (),
+    "guided_regex": (),
+    "include_stop_str_in_output": (False,),
+    "kv_transfer_params": (),
+    "length_penalty": (1,),
+    "logit_bias": ({},),
+    "logits_processors": ([],),
+    "logprobs": (False,),
+    "metadata": ({},),
+    "min_tokens": (0,),
+    "presence_penalty": (0,),
+    "priority": (0,),
+    "prompt_logprobs": (),
+    "repetition_penalty": (1,),
+    "request_id": (),
+    "response_format": ({"type": "text"},),
+    "return_tokens_as_token_ids": (False,),
+    "service_tier": ("auto", "default"),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
+    "store": (False,),
+    "structured_outputs": (),
+    "top_logprobs": (0,),
+    "truncate_prompt_tokens": (),
+    "use_beam_search": (False,),
+}
+
+CHAT_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    **NEUTRAL,
+    "add_generation_prompt": (True,),
+    "add_special_tokens": (False,),
+    "audio": (),
+    "chat_template": (),
+    "chat_template_kwargs": ({},),
+    "continue_final_message": (False,),
+    "documents": ([],),
+    "echo": (False,),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "include_reasoning": (True, False),
+    "mm_processor_kwargs": ({},),
+    "modalities": (["text"],),
+    "parallel_tool_calls": (True, False),
+    "prediction": (),
+    "reasoning_effort": ("none",),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "verbosity": (),
+    "web_search_options": (),
+}
+
+COMPLETION_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    **NEUTRAL,
+    "add_special_tokens": (True,),
+    "echo": (False,),
+    "prompt_embeds": (),
+    "suffix": ("",),
+}
+
+
+def read_fields(
+    body: Mapping[str, Any], fields: Mapping[str, Field], neutral: Mapping[str, tuple[Any, ...]]
+) -> dict[str, Any]:
+    """Every field of `fields`, checked or at its default.
+
+    A field at null counts as left out. Raises ApiError (400) for a wrong type, for an unsupported field at a value that
+    is not neutral, and for a field that nobody knows.
+    """
+    for name, value in body.items():
+        if name not in fields:
+            _refuse_unless_neutral(name, value, fields, neutral)
+    given = {name: value for name, value in body.items() if value is not None}
+    return {name: row.read(name, given[name]) if name in given else row.default for name, row in fields.items()}
+
+
+def _refuse_unless_neutral(
+    name: str, value: Any, fields: Iterable[str], neutral: Mapping[str, tuple[Any, ...]]
+) -> None:
+    if name not in neutral:
+        near = difflib.get_close_matches(name, [*fields, *neutral], n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise bad_request(f"unknown field '{name[:64]}'{hint}", name[:64], "unknown_parameter")
+    if value is None or any(_same(value, allowed) for allowed in neutral[name]):
+        return
+    values = " or ".join(json.dumps(item) for item in neutral[name])
+    rest = f"leave it out or at {values}" if values else "leave it out"
+    raise unsupported(name, rest)
+
+
+def _same(value: Any, allowed: Any) -> bool:
+    """Equality as JSON sees it: 0 equals 0.0, but not false."""
+    return isinstance(value, bool) == isinstance(allowed, bool) and value == allowed

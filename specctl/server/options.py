@@ -1,0 +1,35 @@
+"""What the operator chose about the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PER_REQUEST_METRICS = ("none", "summary")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Settings of the HTTP side.
+
+    `model_names`: names a request may give; the first is the one answered with. `max_model_len` in tokens (prompt and
+    answer), `max_num_seqs` requests that run at once, `max_queue` more that may wait. Times in seconds,
+    `max_body_bytes` in bytes. `api_keys` empty: open to everybody who reaches the address. `per_request_metrics`
+    "summary" adds `metrics.speculative_decoding` to answers.
+    """
+
+    model_names: tuple[str, ...]
+    max_model_len: int
+    max_num_seqs: int = 16
+    max_queue: int = 256
+    api_keys: tuple[str, ...] = ()
+    max_body_bytes: int = 8 * 1024 * 1024
+    body_timeout_s: float = 30.0
+    drain_timeout_s: float = 60.0
+    log_interval_s: float = 10.0
+    per_request_metrics: str = "none"
+    speculative: bool = False
+
+    @property
+    def capacity(self) -> int:
+        """Requests that may be inside at once, running or waiting."""
+        return self.max_num_seqs + self.max_queue
