@@ -1,0 +1,192 @@
+"""`/metrics`: vLLM's names with vLLM's meanings, so that existing boards work; and the log line about drafting.
+
+Counters of drafting are not kept here: they are read from the engine's own statistics at each scrape, so the two cannot
+differ. Source of names and meanings: vllm/v1/metrics/loggers.py and vllm/v1/spec_decode/metrics.py (0.31.0).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from specctl.runtime.stats import SpecStats
+from specctl.server.bridge import Bridge, Entry, Observer
+
+log = logging.getLogger("specctl.server")
+
+_LABELS = ("model_name", "engine")
+_REASONS = ("stop", "length", "abort", "error")
+# vLLM's buckets begin at 10 ms for a token; small models are faster than that.
+_PER_TOKEN_S = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.075,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.75,
+    1,
+    2.5,
+    5,
+    10,
+)
+_FIRST_TOKEN_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160)
+_WHOLE_S = (0.05, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960)
+
+
+class ServerMetrics(Observer):
+    """Counts what passes the bridge, in a registry of its own."""
+
+    def __init__(self, model_name: str) -> None:
+        self.registry = CollectorRegistry()
+        self._values = (model_name, "0")
+        ProcessCollector(registry=self.registry)
+        self._prompt_tokens = self._counter("prompt_tokens", "Number of prefill tokens processed.")
+        self._generation_tokens = self._counter("generation_tokens", "Number of generation tokens processed.")
+        self._ttft = self._histogram("time_to_first_token_seconds", "Time to first token.", _FIRST_TOKEN_S)
+        self._gap = self._histogram(
+            "inter_token_latency_seconds",
+            "Time between two outputs of a request, per token of the later.",
+            _PER_TOKEN_S,
+        )
+        self._tpot = self._histogram(
+            "request_time_per_output_token_seconds", "Mean time per output token after the first.", _PER_TOKEN_S
+        )
+        self._e2e = self._histogram("e2e_request_latency_seconds", "Time from arrival to the last token.", _WHOLE_S)
+        self._success = Counter(
+            "vllm:request_success",
+            "Count of finished requests.",
+            (*_LABELS, "finished_reason"),
+            registry=self.registry,
+        )
+        self._refused = Counter(
+            "specctl:requests_refused", "HTTP requests answered with an error.", ("status",), registry=self.registry
+        )
+        for reason in _REASONS:
+            self._success.labels(*self._values, reason)
+
+    def _counter(self, name: str, text: str) -> Counter:
+        return Counter(f"vllm:{name}", text, _LABELS, registry=self.registry).labels(*self._values)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+        found = Histogram(f"vllm:{name}", text, _LABELS, registry=self.registry, buckets=buckets)
+        return found.labels(*self._values)
+
+    def watch(self, bridge: Bridge, num_speculative_tokens: int, speculative: bool) -> None:
+        """Read the engine's own numbers at each scrape; those about drafting only where it is configured."""
+        self.registry.register(_EngineCollector(bridge, self._values, num_speculative_tokens if speculative else None))
+
+    def tokens(self, entry: Entry, count: int, now: float) -> None:
+        """Count new tokens; the prompt counts with the first ones."""
+        self._generation_tokens.inc(count)
+        if entry.last_token is None:
+            self._prompt_tokens.inc(len(entry.request.prompt_token_ids))
+            self._ttft.observe(max(0.0, now - entry.arrival))
+        else:
+            self._gap.observe(max(0.0, now - entry.last_token) / count)
+
+    def finished(self, entry: Entry, reason: str, now: float) -> None:
+        """Count an end. Requests that were aborted or failed have no latency: nobody waited for their end."""
+        self._success.labels(*self._values, reason).inc()
+        if reason not in ("stop", "length") or entry.first_token is None or entry.last_token is None:
+            return
+        self._e2e.observe(max(0.0, now - entry.arrival))
+        if entry.num_tokens > 1:
+            self._tpot.observe(max(0.0, entry.last_token - entry.first_token) / (entry.num_tokens - 1))
+
+    def refused(self, status: int) -> None:
+        """Count an HTTP answer of 400 or above."""
+        self._refused.labels(str(status)).inc()
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """The page in the format that the `Accept` header prefers, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+
+class _EngineCollector(Collector):
+    """The engine's numbers as they are now. `k` None: no speculation configured, so no counters about it."""
+
+    def __init__(self, bridge: Bridge, values: tuple[str, str], k: int | None) -> None:
+        self._bridge = bridge
+        self._values = values
+        self._k = k
+
+    def collect(self) -> Iterator[Metric]:
+        """Gauges, then counters."""
+        snapshot = self._bridge.snapshot
+        yield self._gauge("num_requests_running", "Requests in the running batch.", snapshot.running)
+        yield self._gauge("num_requests_waiting", "Requests waiting for a slot.", self._bridge.waiting)
+        yield self._gauge("kv_cache_usage_perc", "KV-cache usage; 1 means 100 percent.", snapshot.kv_usage)
+        if self._k is not None:
+            yield from self._drafting(snapshot.stats, self._k)
+
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        family = GaugeMetricFamily(f"vllm:{name}", text, labels=_LABELS)
+        family.add_metric(self._values, value)
+        return family
+
+    def _drafting(self, stats: SpecStats, k: int) -> Iterator[Metric]:
+        yield self._counter("num_drafts", "Number of spec decoding drafts.", stats.num_drafts)
+        yield self._counter("num_draft_tokens", "Number of draft tokens.", stats.num_draft_tokens)
+        yield self._counter("num_accepted_tokens", "Number of accepted tokens.", stats.num_accepted_tokens)
+        family = CounterMetricFamily(
+            "vllm:spec_decode_num_accepted_tokens_per_pos",
+            "Accepted tokens per draft position.",
+            labels=(*_LABELS, "position"),
+        )
+        counts = stats.accepted_per_position
+        for position in range(max(k, len(counts))):
+            value = counts[position] if position < len(counts) else 0
+            family.add_metric((*self._values, str(position)), value)
+        yield family
+
+    def _counter(self, name: str, text: str, value: int) -> Metric:
+        family = CounterMetricFamily(f"vllm:spec_decode_{name}", text, labels=_LABELS)
+        family.add_metric(self._values, value)
+        return family
+
+
+class DraftingLog:
+    """Writes vLLM's line about drafting, for the time since the last one, when something was drafted in it."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._last = bridge.snapshot.stats
+        self._time = time.monotonic()
+
+    def write(self) -> None:
+        """One line, or none."""
+        now, stats = time.monotonic(), self._bridge.snapshot.stats
+        window, seconds = stats - self._last, now - self._time
+        self._last, self._time = stats, now
+        if window.num_draft_tokens:
+            log.info("%s", drafting_line(window, seconds))
+
+
+def drafting_line(window: SpecStats, seconds: float) -> str:
+    """The line for the counts of a window that lasted `seconds`."""
+    positions = ", ".join(f"{rate:.3f}" for rate in window.acceptance_per_position)
+    seconds = max(seconds, 1e-9)
+    return (
+        f"SpecDecoding metrics: Mean acceptance length: {window.mean_acceptance_length or 0:.2f}, "
+        f"Accepted throughput: {window.num_accepted_tokens / seconds:.2f} tokens/s, "
+        f"Drafted throughput: {window.num_draft_tokens / seconds:.2f} tokens/s, "
+        f"Accepted: {window.num_accepted_tokens} tokens, Drafted: {window.num_draft_tokens} tokens, "
+        f"Per-position acceptance rate: {positions}, "
+        f"Avg Draft acceptance rate: {100 * (window.acceptance_rate or 0):.1f}%"
+    )
