@@ -1,0 +1,41 @@
+"""What a proposer hands to verification, and what every proposer can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from specctl.runtime.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Drafted tokens in order. ``probs``: [k, vocab], what each was drawn from; None where each was picked without chance."""
+
+    tokens: list[int]
+    probs: Tensor | None = None
+
+
+NO_DRAFT = Draft([])
+
+
+class Proposer(Protocol):
+    """Proposes tokens for sequences that decode. Owns its memory and rolls it back itself.
+
+    ``start`` comes once a sequence has its slot, ``observe`` after each step that gave it tokens, ``finish`` when it leaves.
+    ``notes`` say where it does otherwise than the setting's own engine.
+    ``propose`` answers one draft a sequence, of at most ``limits[i]`` tokens; shorter and empty drafts are fine.
+    """
+
+    @property
+    def num_speculative_tokens(self) -> int: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def start(self, sequence: Sequence) -> None: ...
+    def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]: ...
+    def observe(self, sequence: Sequence) -> None: ...
+    def finish(self, sequence: Sequence) -> None: ...

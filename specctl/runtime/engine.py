@@ -1,0 +1,219 @@
+"""The engine: requests in, tokens out, one target forward a step for everything that runs.
+
+    step = schedule -> draft -> one forward over all rows -> verify -> append -> report
+
+A row is a prompt token of a prefill chunk, the newest token of a decoding sequence, or one of its drafted tokens. The engine
+knows no method by name: a proposer, or none, is handed to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from specctl.errors import SpecctlError
+from specctl.runtime.draft import NO_DRAFT, Draft, Proposer
+from specctl.runtime.kv_cache import Span
+from specctl.runtime.request import Emission, Request
+from specctl.runtime.sampling import Randomness, draw, probabilities, request_seed
+from specctl.runtime.scheduler import Chunk, Scheduler
+from specctl.runtime.sequence import Sequence
+from specctl.runtime.stats import SpecStats
+from specctl.runtime.target import Target
+from specctl.runtime.text import TextStream
+from specctl.runtime.verify import Outcome, verify_greedy, verify_sampled
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Limits of an engine. ``max_num_batched_tokens``: rows a step may have before prefill chunks have to wait.
+
+    ``max_model_len`` None takes the target's own context. Raises ValueError for limits below 1.
+    """
+
+    max_num_seqs: int = 16
+    max_model_len: int | None = None
+    max_num_batched_tokens: int = 512
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+
+
+@dataclass
+class _Batch:
+    """Rows of one step. ``logit_rows``: the rows whose logits are needed; ``firsts[i]``: where those of item i begin."""
+
+    tokens: list[int] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    logit_rows: list[int] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
+
+    def add(self, span: Span, tokens: Many[int], num_logits: int) -> None:
+        """Add a span whose last ``num_logits`` rows want logits."""
+        self.tokens += tokens
+        self.spans.append(span)
+        self.firsts.append(len(self.logit_rows))
+        self.logit_rows += range(len(self.tokens) - num_logits, len(self.tokens))
+
+
+class Engine:
+    """Continuous batching over one target. Used from one thread."""
+
+    def __init__(self, target: Target, proposer: Proposer | None, options: EngineOptions) -> None:
+        self.target = target
+        self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
+        self.stats = SpecStats()
+        self._proposer = proposer
+        self._options = options
+        self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
+        self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len)
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        return self._proposer.num_speculative_tokens if self._proposer else 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where this run does otherwise than the engine whose setting it was; to be told to the user."""
+        return self._proposer.notes if self._proposer else ()
+
+    @property
+    def num_running(self) -> int:
+        return len(self._scheduler.running)
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._scheduler.waiting)
+
+    @property
+    def kv_usage(self) -> float:
+        """Computed tokens of running sequences as a share of all cache entries."""
+        used = sum(sequence.num_computed for sequence in self._scheduler.running)
+        return used / (self._options.max_num_seqs * self.max_model_len)
+
+    def has_work(self) -> bool:
+        return bool(self._scheduler.running or self._scheduler.waiting)
+
+    def add(self, request: Request) -> None:
+        """Queue a request; raises SpecctlError for a prompt that the target cannot take or an id that already runs."""
+        self._check(request)
+        seed = request_seed(self._options.seed, request.id, request.sampling.seed)
+        text = TextStream(self.target.decode, request.sampling.stop)
+        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), Randomness(seed), text))
+
+    def _check(self, request: Request) -> None:
+        prompt = request.prompt_token_ids
+        if not prompt:
+            raise SpecctlError("the prompt is empty", help="give at least one token")
+        if len(prompt) >= self.max_model_len:
+            raise SpecctlError(
+                f"the prompt has {len(prompt)} tokens; with max_model_len {self.max_model_len} it may have "
+                f"{self.max_model_len - 1}, so that one new token fits",
+                help="shorten the prompt, or raise max_model_len where the target's own context allows it",
+            )
+        wrong = next((token for token in prompt if not 0 <= token < self.target.vocab_size), None)
+        if wrong is not None:
+            raise SpecctlError(f"token id {wrong} is not in the target's vocabulary of {self.target.vocab_size}")
+        if self._scheduler.find(request.id) is not None:
+            raise SpecctlError(f"a request with the id {request.id!r} is already running", help="give each its own id")
+
+    def abort(self, request_id: str) -> bool:
+        """Drop a request at once and free its slot; False where no such request is waiting or running."""
+        sequence = self._scheduler.find(request_id)
+        if sequence is None:
+            return False
+        self._retire(sequence)
+        return True
+
+    def step(self) -> list[Emission]:
+        """One forward of the target; what it produced, request by request. Empty when there is nothing to do."""
+        for sequence in self._scheduler.admit():
+            if self._proposer:
+                self._proposer.start(sequence)
+        decodes, chunks = self._scheduler.plan()
+        if not decodes and not chunks:
+            return []
+        drafts = self._draft(decodes)
+        batch = _rows(decodes, drafts, chunks)
+        logits = self.target.model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows)
+        emissions = self._verify(decodes, drafts, logits, batch.firsts)
+        return emissions + self._finish_prefills(chunks, logits, batch.firsts[len(decodes) :])
+
+    def _draft(self, decodes: list[Sequence]) -> list[Draft]:
+        if not self._proposer or not decodes:
+            return [NO_DRAFT] * len(decodes)
+        # The context must hold the drafted tokens and the bonus token behind them.
+        limits = [self.max_model_len - len(sequence.tokens) - 1 for sequence in decodes]
+        return self._proposer.propose(decodes, limits)
+
+    def _verify(
+        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, firsts: list[int]
+    ) -> list[Emission]:
+        best = logits.argmax(dim=-1).tolist() if any(s.request.sampling.greedy for s in decodes) else []
+        emissions = []
+        for sequence, draft, first in zip(decodes, drafts, firsts, strict=False):
+            rows = slice(first, first + len(draft.tokens) + 1)
+            outcome = self._outcome(sequence, draft, best[rows], logits[rows])
+            sequence.stats.record(len(draft.tokens), outcome.accepted)
+            self.stats.record(len(draft.tokens), outcome.accepted)
+            emissions.append(self._take(sequence, [*draft.tokens[: outcome.accepted], outcome.next_token]))
+        return emissions
+
+    def _outcome(self, sequence: Sequence, draft: Draft, best: list[int], logits: Tensor) -> Outcome:
+        sampling = sequence.request.sampling
+        if sampling.greedy:
+            return verify_greedy(draft.tokens, best)
+        uniforms = sequence.randomness.uniforms(len(draft.tokens) + 1)
+        return verify_sampled(draft.tokens, probabilities(logits, sampling), draft.probs, uniforms)
+
+    def _finish_prefills(self, chunks: list[Chunk], logits: Tensor, firsts: list[int]) -> list[Emission]:
+        emissions = []
+        for chunk, first in zip(chunks, firsts, strict=True):
+            sequence = chunk.sequence
+            sequence.num_computed += chunk.count
+            if sequence.num_computed < sequence.num_prompt:
+                continue
+            sampling = sequence.request.sampling
+            if sampling.greedy:
+                token = int(logits[first].argmax())
+            else:
+                token = draw(probabilities(logits[first], sampling), sequence.randomness.uniforms(1)[0])
+            emissions.append(self._take(sequence, [token]))
+        return emissions
+
+    def _take(self, sequence: Sequence, block: list[int]) -> Emission:
+        taken = sequence.append(block, self.target.eos_token_ids, self.max_model_len)
+        # All that stands is computed but for the newest token; rejected drafts behind it are as good as gone.
+        sequence.num_computed = len(sequence.tokens) - 1
+        finished = sequence.finish_reason is not None
+        text = sequence.text.take(finished)
+        if finished:
+            self._retire(sequence)
+        elif self._proposer:
+            self._proposer.observe(sequence)
+        stats = sequence.stats if finished else None
+        return Emission(sequence.request.id, taken, text, sequence.finish_reason, sequence.stop_reason, stats)
+
+    def _retire(self, sequence: Sequence) -> None:
+        if self._proposer and sequence.slot >= 0:
+            self._proposer.finish(sequence)
+        self._scheduler.remove(sequence)
+
+
+def _rows(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> _Batch:
+    """Decoding sequences first, in the order of their slots, then prefill chunks; a chunk wants its last row's logits."""
+    batch = _Batch()
+    for sequence, draft in zip(decodes, drafts, strict=True):
+        tokens = [sequence.tokens[-1], *draft.tokens]
+        batch.add(Span(sequence.slot, sequence.num_computed, len(tokens)), tokens, len(tokens))
+    for chunk in chunks:
+        begin, end = chunk.sequence.num_computed, chunk.sequence.num_computed + chunk.count
+        batch.add(Span(chunk.sequence.slot, begin, chunk.count), chunk.sequence.tokens[begin:end], 1)
+    return batch

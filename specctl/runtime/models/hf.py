@@ -1,0 +1,90 @@
+"""The adapter: any other causal language model of transformers, one sequence at a time.
+
+Slower than the native decoder (no fused batch), but the same interface, so that every method runs on every target whose
+cache can be cut back. Models with a recurrent state cannot be cut back and are refused when speculation is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from specctl.errors import SpecctlError
+from specctl.runtime.kv_cache import Span
+
+
+class SlotCaches:
+    """One transformers cache a slot; a span that starts at 0 begins a new one."""
+
+    def __init__(self, num_slots: int, max_len: int) -> None:
+        self.num_slots = num_slots
+        self.max_len = max_len
+        self._caches: list[Any] = [None] * num_slots
+
+    def at(self, span: Span) -> Any:
+        """The cache of the span's slot, cut back to the span's start."""
+        cache = self._caches[span.slot]
+        if span.start == 0 or cache is None:
+            # Made without the config, so that every layer keeps all entries: a sliding layer that dropped old ones could
+            # not be cut back after a rejected draft. The model's own mask still hides what lies outside the window.
+            cache = self._caches[span.slot] = DynamicCache()
+        elif cache.get_seq_length() > span.start:
+            cache.crop(span.start)
+        return cache
+
+
+class AdaptedModel:
+    """A transformers model behind the interface of the native decoder."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model.eval()
+        config = model.config.get_text_config()
+        self.vocab_size: int = model.get_output_embeddings().weight.shape[0]
+        self.max_positions: int = getattr(config, "max_position_embeddings", None) or 1 << 20
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._model.dtype  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> torch.device:
+        return self._model.device  # type: ignore[no-any-return]
+
+    def make_cache(self, num_slots: int, max_len: int) -> SlotCaches:
+        """Caches for ``num_slots`` sequences; they grow as they are used."""
+        return SlotCaches(num_slots, max_len)
+
+    @torch.inference_mode()
+    def forward(
+        self, token_ids: Sequence[int], spans: Sequence[Span], cache: SlotCaches, rows: Sequence[int]
+    ) -> Tensor:
+        """Logits [len(rows), vocab] of the batch rows ``rows``."""
+        parts, begin = [], 0
+        for span in spans:
+            ids = torch.tensor([token_ids[begin : begin + span.count]], device=self.device)
+            wanted = [row - begin for row in rows if begin <= row < begin + span.count]
+            out = self._model(input_ids=ids, past_key_values=cache.at(span), use_cache=True)
+            parts.append(out.logits[0, wanted])
+            begin += span.count
+        return torch.cat(parts)
+
+
+def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> AdaptedModel:
+    """Load ``folder`` through transformers; raises SpecctlError with transformers' own reason."""
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+    except (ValueError, OSError, ImportError, KeyError, RuntimeError) as error:
+        raise SpecctlError(
+            f"transformers cannot load {folder}: {error}", help="the runtime runs what transformers runs as a causal LM"
+        ) from error
+    if getattr(model, "_is_stateful", False):
+        raise SpecctlError(
+            f"{model.config.model_type} keeps a recurrent state that cannot be cut back after a rejected draft",
+            help="run this target on an engine that keeps snapshots of the state",
+        )
+    return AdaptedModel(model.to(device))

@@ -1,0 +1,58 @@
+"""Door sign: the ways of drafting, one file a method, and the one table that names them.
+
+Here: what proposes tokens and the memory it keeps for that. Not here: verification, scheduling, settings. May enter: the
+rest of `specctl.runtime`, through `make_proposer`; the engine itself never learns which method it runs.
+
+A new method is one file with a class that has `from_spec(spec, target, slots)` and one row below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from specctl.errors import SpecctlError
+from specctl.spec.config import SpecDecodeConfig
+
+if TYPE_CHECKING:
+    from specctl.runtime.draft import Proposer
+    from specctl.runtime.target import Target
+
+PROPOSERS: dict[str, tuple[str, str]] = {
+    "ngram": ("specctl.runtime.proposers.ngram", "NgramProposer"),
+    "draft_model": ("specctl.runtime.proposers.draft_model", "DraftModelProposer"),
+}
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How many sequences a proposer must hold memory for at once, and of how many tokens each."""
+
+    count: int
+    max_len: int
+    max_num_batched_tokens: int
+
+
+def make_proposer(spec: SpecDecodeConfig, target: Target, slots: Slots) -> Proposer:
+    """The proposer of ``spec``; raises SpecctlError where the method does not run here or the draft does not fit."""
+    name = spec.method.name
+    if name not in PROPOSERS:
+        raise SpecctlError(
+            f"method {name!r} does not run on the bundled runtime",
+            help=f"it runs {', '.join(PROPOSERS)}; validate-config checks the setting for its engine all the same",
+        )
+    module, cls = PROPOSERS[name]
+    proposer: Proposer = getattr(import_module(module), cls).from_spec(spec, target, slots)
+    return proposer
+
+
+def drafted_tokens(spec: SpecDecodeConfig, most: int) -> int:
+    """k of ``spec``; raises SpecctlError where it is missing or out of 1 to ``most``."""
+    k = spec.num_speculative_tokens
+    if k is None or not 1 <= k <= most:
+        raise SpecctlError(
+            f"num_speculative_tokens is {k}; the bundled runtime drafts 1 to {most} tokens a step",
+            help="set num_speculative_tokens",
+        )
+    return k

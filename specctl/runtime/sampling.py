@@ -1,0 +1,69 @@
+"""From logits to probabilities to a token, and the randomness of one request."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+from specctl.runtime.request import SamplingParams
+
+
+def probabilities(logits: Tensor, sampling: SamplingParams) -> Tensor:
+    """The distribution [..., vocab] that ``sampling`` makes of ``logits``: temperature, then top-k, top-p, min-p.
+
+    Computed in float32, or float64 where the model is; each filter renormalises, so that the next sees a distribution.
+    """
+    scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / sampling.temperature
+    if 0 < sampling.top_k < scaled.shape[-1]:
+        lowest = scaled.topk(sampling.top_k, dim=-1).values[..., -1:]
+        scaled = scaled.masked_fill(scaled < lowest, float("-inf"))
+    probs = scaled.softmax(dim=-1)
+    if sampling.top_p < 1:
+        probs = _nucleus(probs, sampling.top_p)
+    if sampling.min_p > 0:
+        probs = torch.where(probs < sampling.min_p * probs.amax(dim=-1, keepdim=True), 0.0, probs)
+        probs = probs / probs.sum(dim=-1, keepdim=True)
+    return probs
+
+
+def _nucleus(probs: Tensor, top_p: float) -> Tensor:
+    """Keep the fewest most likely tokens that together reach ``top_p``; the token that crosses the bound stays."""
+    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
+    before = ordered.cumsum(dim=-1) - ordered
+    kept = torch.where(before < top_p, ordered, 0.0)
+    probs = torch.zeros_like(probs).scatter_(-1, order, kept)
+    return probs / probs.sum(dim=-1, keepdim=True)
+
+
+def draw(probs: Tensor, uniform: float) -> int:
+    """The token that ``uniform`` in [0, 1) picks from ``probs`` [vocab] (which need not sum to one exactly).
+
+    By the inverse of the cumulative sum, in float64, so that one number gives the same token on every device and a token of
+    probability 0 is never picked.
+    """
+    cumulative = probs.double().cumsum(dim=-1)
+    # right=True: the first entry strictly above the point, which skips entries that add nothing.
+    token = int(torch.searchsorted(cumulative, cumulative[-1] * uniform, right=True))
+    return min(token, int(probs.nonzero()[-1])) if token >= probs.shape[-1] else token
+
+
+class Randomness:
+    """The random numbers of one request, from its own seed: what shares its batch cannot change them."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def uniforms(self, count: int) -> list[float]:
+        """``count`` numbers in [0, 1)."""
+        numbers: list[float] = torch.rand(count, generator=self._generator, dtype=torch.float64).tolist()
+        return numbers
+
+
+def request_seed(engine_seed: int, request_id: str, seed: int | None) -> int:
+    """The request's own seed, or one made of the engine's seed and the request's id."""
+    if seed is not None:
+        return seed
+    digest = hashlib.blake2b(f"{engine_seed}/{request_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

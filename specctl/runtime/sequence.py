@@ -1,0 +1,66 @@
+"""One request on its way through the engine: its tokens, its slot, how far the target has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Tokens
+from dataclasses import dataclass, field
+
+from specctl.runtime.request import Request
+from specctl.runtime.sampling import Randomness
+from specctl.runtime.stats import SpecStats
+from specctl.runtime.text import TextStream
+
+
+# Compared by identity: two sequences are never the same one.
+@dataclass(eq=False)
+class Sequence:
+    """``tokens``: prompt and output; ``num_computed``: tokens whose keys and values the target's cache holds.
+
+    While the sequence decodes, the target has computed all tokens but the newest.
+    """
+
+    request: Request
+    tokens: list[int]
+    randomness: Randomness
+    text: TextStream
+    slot: int = -1
+    num_computed: int = 0
+    stats: SpecStats = field(default_factory=SpecStats)
+    finish_reason: str | None = None
+    stop_reason: str | int | None = None
+
+    @property
+    def num_prompt(self) -> int:
+        return len(self.request.prompt_token_ids)
+
+    @property
+    def num_output(self) -> int:
+        return len(self.tokens) - self.num_prompt
+
+    @property
+    def decoding(self) -> bool:
+        """Whether the whole prompt is computed and the newest token was produced by the target."""
+        return self.num_output > 0
+
+    def append(self, block: Tokens[int], eos: frozenset[int], max_model_len: int) -> list[int]:
+        """Take tokens of ``block`` until one of them ends the request, exactly where plain decoding would end it.
+
+        Returns the tokens taken.
+        """
+        for taken, token in enumerate(block, start=1):
+            self.tokens.append(token)
+            if self._ends(token, eos, max_model_len):
+                return list(block[:taken])
+        return list(block)
+
+    def _ends(self, token: int, eos: frozenset[int], max_model_len: int) -> bool:
+        sampling = self.request.sampling
+        if token in eos and not sampling.ignore_eos:
+            self.finish_reason = "stop"
+        elif token in sampling.stop_token_ids:
+            self.finish_reason, self.stop_reason = "stop", token
+        elif (found := self.text.push(token)) is not None:
+            self.finish_reason, self.stop_reason = "stop", found
+        elif self.num_output >= sampling.max_tokens or len(self.tokens) >= max_model_len:
+            self.finish_reason = "length"
+        return self.finish_reason is not None

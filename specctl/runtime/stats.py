@@ -1,0 +1,92 @@
+"""Acceptance counters, with vLLM's meanings (vllm/v1/spec_decode/metrics.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+
+@dataclass
+class SpecStats:
+    """Counts of drafted and accepted tokens over verify steps.
+
+    ``num_verify_steps`` counts every decode step of a request, ``num_drafts`` those that had at least one draft token.
+    ``accepted_per_position[i]``: drafts whose token i (0-based) was accepted.
+    ``acceptance_length_histogram[j]``: drafts that accepted exactly j tokens.
+    Ratios are None where nothing was counted: what was not measured is not 0.
+    """
+
+    num_verify_steps: int = 0
+    num_drafts: int = 0
+    num_draft_tokens: int = 0
+    num_accepted_tokens: int = 0
+    accepted_per_position: list[int] = field(default_factory=list)
+    acceptance_length_histogram: list[int] = field(default_factory=list)
+
+    def record(self, drafted: int, accepted: int) -> None:
+        """Count one verify step of one request: ``drafted`` tokens proposed, ``accepted`` of them taken."""
+        self.num_verify_steps += 1
+        if drafted == 0:
+            return
+        self.num_drafts += 1
+        self.num_draft_tokens += drafted
+        self.num_accepted_tokens += accepted
+        _grow(self.accepted_per_position, drafted)
+        _grow(self.acceptance_length_histogram, drafted + 1)
+        for position in range(accepted):
+            self.accepted_per_position[position] += 1
+        self.acceptance_length_histogram[accepted] += 1
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted / drafted tokens."""
+        return self.num_accepted_tokens / self.num_draft_tokens if self.num_draft_tokens else None
+
+    @property
+    def mean_acceptance_length(self) -> float | None:
+        """Tokens a verify step that had a draft emits, the bonus token included."""
+        return 1 + self.num_accepted_tokens / self.num_drafts if self.num_drafts else None
+
+    @property
+    def mean_acceptance_length_all_steps(self) -> float | None:
+        """The same over all verify steps, those without a draft counted as one token."""
+        return 1 + self.num_accepted_tokens / self.num_verify_steps if self.num_verify_steps else None
+
+    @property
+    def acceptance_per_position(self) -> list[float]:
+        """Accepted at position i / drafts: unconditional, so it never rises."""
+        return [count / self.num_drafts for count in self.accepted_per_position]
+
+    @property
+    def conditional_acceptance_per_position(self) -> list[float | None]:
+        """Accepted at i / accepted at i - 1 (drafts, for i = 0)."""
+        reached = [self.num_drafts, *self.accepted_per_position]
+        return [now / before if before else None for before, now in zip(reached, reached[1:], strict=False)]
+
+    def copy(self) -> SpecStats:
+        """An independent copy, for differences over a window."""
+        return self + SpecStats()
+
+    def __add__(self, other: SpecStats) -> SpecStats:
+        return self._combine(other, lambda a, b: a + b)
+
+    def __sub__(self, other: SpecStats) -> SpecStats:
+        return self._combine(other, lambda a, b: a - b)
+
+    def _combine(self, other: SpecStats, op: Callable[[int, int], int]) -> SpecStats:
+        def lists(a: list[int], b: list[int]) -> list[int]:
+            return [op(x, y) for x, y in zip_longest(a, b, fillvalue=0)]
+
+        return SpecStats(
+            op(self.num_verify_steps, other.num_verify_steps),
+            op(self.num_drafts, other.num_drafts),
+            op(self.num_draft_tokens, other.num_draft_tokens),
+            op(self.num_accepted_tokens, other.num_accepted_tokens),
+            lists(self.accepted_per_position, other.accepted_per_position),
+            lists(self.acceptance_length_histogram, other.acceptance_length_histogram),
+        )
+
+
+def _grow(counts: list[int], length: int) -> None:
+    counts.extend([0] * (length - len(counts)))
