@@ -1,8 +1,8 @@
 """Door sign: the bundled engine, the only room with torch in it.
 
-Here: models, KV cache, scheduler, sampling, proposers, verification, statistics. Not here: settings and their rules, HTTP,
-measuring. May enter: server, bench and cli, through the names below; importing this package loads torch and transformers,
-so callers that must start fast import it late.
+Here: models, KV cache, scheduler, sampling, proposers, verification, statistics. Not here: settings and their rules,
+HTTP, measuring. May enter: server, bench and cli, through the names below; importing this package loads torch and
+transformers, so callers that must start fast import it late.
 """
 
 from specctl.runtime.build import environment, make_engine, near_tie_margin, top_margin

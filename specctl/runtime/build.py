@@ -14,7 +14,8 @@ from specctl.runtime.proposers import Slots, make_proposer
 from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
 
-# Kernels give other bits for other batch widths, so the two best logits may change places when they lie closer than this.
+# Kernels give other bits for other batch widths, so the two best logits may change places when they lie closer than
+# this.
 _NEAR_TIE = {torch.float64: 0.0, torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 2.5e-1}
 
 

@@ -13,7 +13,9 @@ from specctl.runtime.sequence import Sequence
 
 @dataclass(frozen=True)
 class Draft:
-    """Drafted tokens in order. ``probs``: [k, vocab], what each was drawn from; None where each was picked without chance."""
+    """Drafted tokens in order. ``probs``: [k, vocab], what each was drawn from; None where each was picked without
+    chance.
+    """
 
     tokens: list[int]
     probs: Tensor | None = None
@@ -25,9 +27,9 @@ NO_DRAFT = Draft([])
 class Proposer(Protocol):
     """Proposes tokens for sequences that decode. Owns its memory and rolls it back itself.
 
-    ``start`` comes once a sequence has its slot, ``observe`` after each step that gave it tokens, ``finish`` when it leaves.
-    ``notes`` say where it does otherwise than the setting's own engine.
-    ``propose`` answers one draft a sequence, of at most ``limits[i]`` tokens; shorter and empty drafts are fine.
+    ``start`` comes once a sequence has its slot, ``observe`` after each step that gave it tokens, ``finish`` when it
+    leaves. ``notes`` say where it does otherwise than the setting's own engine. ``propose`` answers one draft a
+    sequence, of at most ``limits[i]`` tokens; shorter and empty drafts are fine.
     """
 
     @property

@@ -2,8 +2,8 @@
 
     step = schedule -> draft -> one forward over all rows -> verify -> append -> report
 
-A row is a prompt token of a prefill chunk, the newest token of a decoding sequence, or one of its drafted tokens. The engine
-knows no method by name: a proposer, or none, is handed to it.
+A row is a prompt token of a prefill chunk, the newest token of a decoding sequence, or one of its drafted tokens. The
+engine knows no method by name: a proposer, or none, is handed to it.
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ class Engine:
 
 
 def _rows(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> _Batch:
-    """Decoding sequences first, in the order of their slots, then prefill chunks; a chunk wants its last row's logits."""
+    """Decoding sequences first, in the order of their slots, then prefill chunks; a chunk wants its last row's
+    logits.
+    """
     batch = _Batch()
     for sequence, draft in zip(decodes, drafts, strict=True):
         tokens = [sequence.tokens[-1], *draft.tokens]

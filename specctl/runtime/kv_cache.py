@@ -53,4 +53,3 @@ class KVCache:
         """Views [slots, kv_heads, length, head_dim] of the first ``length`` entries."""
         kv = self.kv[layer].view(self.num_slots, self.max_len, 2 * self.kv_heads, -1)[slots, :length].transpose(1, 2)
         return kv[:, : self.kv_heads], kv[:, self.kv_heads :]
-

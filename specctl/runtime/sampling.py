@@ -40,8 +40,8 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
 def draw(probs: Tensor, uniform: float) -> int:
     """The token that ``uniform`` in [0, 1) picks from ``probs`` [vocab] (which need not sum to one exactly).
 
-    By the inverse of the cumulative sum, in float64, so that one number gives the same token on every device and a token of
-    probability 0 is never picked.
+    By the inverse of the cumulative sum, in float64, so that one number gives the same token on every device and a
+    token of probability 0 is never picked.
     """
     cumulative = probs.double().cumsum(dim=-1)
     # right=True: the first entry strictly above the point, which skips entries that add nothing.

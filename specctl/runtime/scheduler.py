@@ -17,7 +17,9 @@ class Chunk:
 
 
 class Scheduler:
-    """First come, first served. Decoding sequences always run; prefill takes what the budget leaves, at least one token."""
+    """First come, first served. Decoding sequences always run; prefill takes what the budget leaves, at least one
+    token.
+    """
 
     def __init__(self, max_num_seqs: int, max_num_batched_tokens: int) -> None:
         self.running: list[Sequence] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 
 @dataclass
@@ -62,7 +62,7 @@ class SpecStats:
     def conditional_acceptance_per_position(self) -> list[float | None]:
         """Accepted at i / accepted at i - 1 (drafts, for i = 0)."""
         reached = [self.num_drafts, *self.accepted_per_position]
-        return [now / before if before else None for before, now in zip(reached, reached[1:], strict=False)]
+        return [now / before if before else None for before, now in pairwise(reached)]
 
     def copy(self) -> SpecStats:
         """An independent copy, for differences over a window."""

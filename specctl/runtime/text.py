@@ -21,7 +21,8 @@ class TextStream:
         self._decode = decode
         self._stop = stop
         self._tokens: list[int] = []
-        # The text of tokens[begin:read] is already in _text; decoding from `begin` on gives each token its left context.
+        # The text of tokens[begin:read] is already in _text; decoding from `begin` on gives each token its left
+        # context.
         self._begin = 0
         self._read = 0
         self._text = ""
@@ -55,8 +56,8 @@ class TextStream:
     def take(self, finished: bool) -> str:
         """The text that is final now; with ``finished`` all of it, an incomplete character as its replacement."""
         if finished and not self._ended:
-            rest = self._decode(self._tokens[self._begin :])[len(self._decode(self._tokens[self._begin : self._read])) :]
-            self._text += rest
+            known = len(self._decode(self._tokens[self._begin : self._read]))
+            self._text += self._decode(self._tokens[self._begin :])[known:]
             self._read, self._ended = len(self._tokens), True
         end = len(self._text) if finished else len(self._text) - self._could_be_stop()
         fresh, self._taken = self._text[self._taken : end], max(self._taken, end)

@@ -1,4 +1,6 @@
-"""Verification: which drafted tokens stand, and which token follows them. Pure functions; probabilities in, outcome out."""
+"""Verification: which drafted tokens stand, and which token follows them. Pure functions; probabilities in, outcome
+out.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,12 @@ def verify_greedy(draft: Sequence[int], best: Sequence[int]) -> Outcome:
     return Outcome(accepted, best[accepted])
 
 
-def verify_sampled(
-    draft: Sequence[int], target: Tensor, proposal: Tensor | None, uniforms: Sequence[float]
-) -> Outcome:
+def verify_sampled(draft: Sequence[int], target: Tensor, proposal: Tensor | None, uniforms: Sequence[float]) -> Outcome:
     """Rejection sampling (Leviathan et al. 2211.17192, Chen et al. 2302.01318): the outcome follows ``target`` exactly.
 
-    ``target``: [k + 1, vocab] probabilities; ``proposal``: [k, vocab], what each draft token was drawn from, None where it
-    was picked without chance (one-hot); ``uniforms``: k + 1 numbers in [0, 1), one a draft token and one for the last token.
+    ``target``: [k + 1, vocab] probabilities; ``proposal``: [k, vocab], what each draft token was drawn from, None
+    where it was picked without chance (one-hot); ``uniforms``: k + 1 numbers in [0, 1), one a draft token and one for
+    the last token.
     """
     for place, token in enumerate(draft):
         wanted = float(target[place, token])

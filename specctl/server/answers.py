@@ -111,7 +111,7 @@ class Answer:
                 body["prompt_token_ids"] = list(choice.prompt_token_ids)
         return self._event([body], {})
 
-    def _event(self, choices: list[dict[str, Any]], extra: Mapping[str, Any]) -> bytes:
+    def _event(self, choices: list[dict[str, Any]], extra: dict[str, Any]) -> bytes:
         kind = "chat.completion.chunk" if self.call.chat else "text_completion"
         body = self._frame(kind, choices) | extra
         if self.call.include_usage:

@@ -1,8 +1,8 @@
 """The thread that owns the engine, and the way between it and the event loop.
 
 HTTP handlers run on the event loop and never touch the engine: `submit` and `cancel` put messages into a queue, the
-thread empties it between two steps, and what a step produced comes back through `Stream`. So a cancelled request is gone
-when the step that is running has ended.
+thread empties it between two steps, and what a step produced comes back through `Stream`. So a cancelled request is
+gone when the step that is running has ended.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class Bridge:
         """Requests that wait for a slot."""
         return max(0, self._inside - self.snapshot.running)
 
-    def submit(self, requests: Sequence[Request], arrival: float) -> Stream:
-        """Hand over the requests of one call, all or none. Call on the event loop.
+    def check_open(self, count: int) -> None:
+        """Whether `count` requests would be taken now.
 
         Raises ApiError: 503 while draining, 500 when the engine has died, 429 when the queue is full, 400 when the call
         alone is larger than the queue can ever take.
@@ -182,9 +182,15 @@ class Bridge:
             raise draining()
         if not self.alive:
             raise engine_dead()
-        if len(requests) > self._capacity:
+        if count > self._capacity:
             wanted = f"one call may ask for at most {self._capacity} answers"
-            raise bad_request(f"{wanted}, this one asks for {len(requests)}", "n", "too_many_choices")
+            raise bad_request(f"{wanted}, this one asks for {count}", "n", "too_many_choices")
+        if self._inside + count > self._capacity:
+            raise queue_full(self._inside)
+
+    def submit(self, requests: Sequence[Request], arrival: float) -> Stream:
+        """Hand over the requests of one call, all or none. Call on the event loop. Raises ApiError as `check_open`."""
+        self.check_open(len(requests))
         with self._lock:
             if self._inside + len(requests) > self._capacity:
                 raise queue_full(self._inside)

@@ -1,8 +1,8 @@
 """Attention of one flat batch: rows of many sequences against their slots of the KV cache.
 
-Rows of decoding sequences (one token, or a draft of a few) are padded into one block over a dense range of slots, so that a
-layer costs one kernel call however many sequences run; a prefill chunk is a block of its own. The query heads that share a
-key head are folded into the query rows, which makes grouped-query attention plain attention.
+Rows of decoding sequences (one token, or a draft of a few) are padded into one block over a dense range of slots, so
+that a layer costs one kernel call however many sequences run; a prefill chunk is a block of its own. The query heads
+that share a key head are folded into the query rows, which makes grouped-query attention plain attention.
 """
 
 from __future__ import annotations
@@ -80,7 +80,14 @@ def _block(spans: list[Span], starts: list[int], total: int, device: torch.devic
 
     length = max(span.end for span in spans)
     return Block(
-        first, batch, rows, length, index(gather), index(scatter), index(out_rows), torch.tensor(positions, device=device)
+        first,
+        batch,
+        rows,
+        length,
+        index(gather),
+        index(scatter),
+        index(out_rows),
+        torch.tensor(positions, device=device),
     )
 
 

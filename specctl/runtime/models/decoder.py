@@ -52,6 +52,10 @@ class LayerWeights:
     down: Tensor
     down_bias: Tensor | None
 
+    def products(self) -> tuple[Tensor, ...]:
+        """The weights of the layer's matrix products."""
+        return self.qkv, self.output, self.gate_up, self.down
+
 
 class Decoder:
     """A causal language model over a flat batch. ``cos`` and ``sin``: [max_positions, head_dim]."""
@@ -71,9 +75,10 @@ class Decoder:
         self.layers = layers
         self.norm = norm
         self.head = head
-        self._linear = Linear([head, *(w for l in layers for w in (l.qkv, l.output, l.gate_up, l.down))])
+        self._linear = Linear([head, *(w for layer in layers for w in layer.products())])
         self.cos = cos
-        # rotate_half(x) is x rolled by half its width with the sign of the first half flipped; the table takes the sign.
+        # rotate_half(x) is x rolled by half its width with the sign of the first half flipped; the table takes the
+        # sign.
         half = shape.head_dim // 2
         self.sin = torch.cat([-sin[:, :half], sin[:, half:]], dim=-1)
 

@@ -38,7 +38,9 @@ def as_folder(path: Path) -> Path:
 
 
 def _fingerprint(path: Path) -> str:
-    """Name, size and time of the file: enough to notice another file, without reading a hundred megabytes at each start."""
+    """Name, size and time of the file: enough to notice another file, without reading a hundred megabytes at each
+    start.
+    """
     facts = path.stat()
     return hashlib.sha256(f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()[:16]
 
@@ -62,7 +64,7 @@ def _write(path: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     # float32: the quantised values are products of small integers and half-precision scales; rounding them to half
     # precision again would change the model.
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)

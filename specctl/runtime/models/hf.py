@@ -30,8 +30,9 @@ class SlotCaches:
         """The cache of the span's slot, cut back to the span's start."""
         cache = self._caches[span.slot]
         if span.start == 0 or cache is None:
-            # Made without the config, so that every layer keeps all entries: a sliding layer that dropped old ones could
-            # not be cut back after a rejected draft. The model's own mask still hides what lies outside the window.
+            # Made without the config, so that every layer keeps all entries: a sliding layer that dropped old ones
+            # could not be cut back after a rejected draft. The model's own mask still hides what lies outside the
+            # window.
             cache = self._caches[span.slot] = DynamicCache()
         elif cache.get_seq_length() > span.start:
             cache.crop(span.start)
@@ -87,4 +88,5 @@ def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> Adap
             f"{model.config.model_type} keeps a recurrent state that cannot be cut back after a rejected draft",
             help="run this target on an engine that keeps snapshots of the state",
         )
-    return AdaptedModel(model.to(device))
+    model.to(device)
+    return AdaptedModel(model)

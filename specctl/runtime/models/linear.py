@@ -1,8 +1,8 @@
 """Linear layers for a handful of rows.
 
-A verify step multiplies each weight with 2 to 8 rows. BLAS libraries treat that shape badly: on CPUs the ordinary call can
-cost twice as much for two rows as for one, and the transposed product half of that, or the reverse. Which form is faster is
-a fact of the machine, so it is measured once for each weight shape and number of rows.
+A verify step multiplies each weight with 2 to 8 rows. BLAS libraries treat that shape badly: on CPUs the ordinary
+call can cost twice as much for two rows as for one, and the transposed product half of that, or the reverse. Which
+form is faster is a fact of the machine, so it is measured once for each weight shape and number of rows.
 """
 
 from __future__ import annotations

@@ -61,14 +61,20 @@ def choose_device(device: str) -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError as error:
-        raise UsageError(f"device {device!r} is unknown to torch", help="use auto, cpu or cuda (cuda:0, ...)") from error
+        raise UsageError(
+            f"device {device!r} is unknown to torch", help="use auto, cpu or cuda (cuda:0, ...)"
+        ) from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device {device!r} was asked for, but this torch sees no CUDA device", help="use --device cpu")
+        raise UsageError(
+            f"device {device!r} was asked for, but this torch sees no CUDA device", help="use --device cpu"
+        )
     return chosen
 
 
 def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
-    """``auto`` is the checkpoint's own dtype on a GPU and float32 on a CPU, where few rows in half precision are slow."""
+    """``auto`` is the checkpoint's own dtype on a GPU and float32 on a CPU, where few rows in half precision are
+    slow.
+    """
     if dtype == "auto":
         own = getattr(config, "dtype", None)
         return own if device.type == "cuda" and isinstance(own, torch.dtype) else torch.float32

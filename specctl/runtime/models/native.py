@@ -96,9 +96,7 @@ def _qk_norm(weights: Weights, attention: str, shape: DecoderShape) -> Tensor | 
     return torch.cat([query.expand(shape.num_heads, -1), key.expand(shape.num_kv_heads, -1)])
 
 
-def _rope_tables(
-    config: Any, shape: DecoderShape, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
+def _rope_tables(config: Any, shape: DecoderShape, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """cos and sin [max_positions, head_dim]; the angles are float32 in every dtype, as the models were trained."""
     rope = config.rope_parameters
     kind = rope.get("rope_type", "default")

@@ -1,7 +1,7 @@
 """Door sign: the ways of drafting, one file a method, and the one table that names them.
 
-Here: what proposes tokens and the memory it keeps for that. Not here: verification, scheduling, settings. May enter: the
-rest of `specctl.runtime`, through `make_proposer`; the engine itself never learns which method it runs.
+Here: what proposes tokens and the memory it keeps for that. Not here: verification, scheduling, settings. May enter:
+the rest of `specctl.runtime`, through `make_proposer`; the engine itself never learns which method it runs.
 
 A new method is one file with a class that has `from_spec(spec, target, slots)` and one row below.
 """

@@ -23,9 +23,9 @@ MAX_DRAFTED = 128
 class DraftModelProposer:
     """The draft's own cache has a slot for each of the target's.
 
-    ``_computed[slot]``: leading tokens that the draft's cache holds, drafted ones included while they are being verified.
-    `observe` cuts it back to the tokens that stand. The newest is never among them, and where all k were accepted neither
-    is the last of them, which was proposed but not processed: both are fed before the next draft.
+    ``_computed[slot]``: leading tokens that the draft's cache holds, drafted ones included while they are being
+    verified. `observe` cuts it back to the tokens that stand. The newest is never among them, and where all k were
+    accepted neither is the last of them, which was proposed but not processed: both are fed before the next draft.
     """
 
     notes: tuple[str, ...] = ()

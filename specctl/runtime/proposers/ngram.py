@@ -51,8 +51,9 @@ class NgramIndex:
 
 
 class NgramProposer:
-    """vLLM's rule (v1/spec_decode/ngram_proposer.py): the longest suffix of length min..max that occurred before wins, and
-    of its occurrences the earliest; transformers' prompt lookup searches the same way from its own upper bound down to 1.
+    """vLLM's rule (v1/spec_decode/ngram_proposer.py): the longest suffix of length min..max that occurred before
+    wins, and of its occurrences the earliest; transformers' prompt lookup searches the same way from its own upper
+    bound down to 1.
     """
 
     def __init__(self, k: int, shortest: int, longest: int, latest: bool = False) -> None:
