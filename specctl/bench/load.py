@@ -1,0 +1,177 @@
+"""Closed-loop load: keep a fixed number of requests in flight and note when each token came."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from specctl.bench.workloads import Prompt
+from specctl.errors import SpecctlError
+
+if TYPE_CHECKING:
+    from specctl.runtime import Emission, Engine, SamplingParams, SpecStats
+    from specctl.spec.config import SpecDecodeConfig
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One request to make: the prompt, its index in the workload, which repeat this is, and how to sample."""
+
+    index: int
+    repeat: int
+    prompt: Prompt
+    sampling: SamplingParams
+
+
+@dataclass
+class Record:
+    """What became of one job. Times are seconds of one monotonic clock; None: it never got that far."""
+
+    job: Job
+    submitted_s: float
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    token_ids: list[int] = field(default_factory=list)
+    finish_reason: str | None = None
+    stats: SpecStats | None = None
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in an error; a failed request enters no time and no count but `failed`."""
+        return self.error is not None
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Seconds from submission to the first token."""
+        return None if self.first_token_s is None else self.first_token_s - self.submitted_s
+
+    @property
+    def e2e_s(self) -> float | None:
+        """Seconds from submission to the last token."""
+        return None if self.last_token_s is None else self.last_token_s - self.submitted_s
+
+    @property
+    def tpot_s(self) -> float | None:
+        """Seconds per output token after the first, as vLLM's client counts; None for a single token."""
+        if self.first_token_s is None or self.last_token_s is None or len(self.token_ids) < 2:
+            return None
+        return (self.last_token_s - self.first_token_s) / (len(self.token_ids) - 1)
+
+    def take(self, token_ids: list[int], now_s: float) -> None:
+        """Note tokens that came at `now_s`."""
+        if token_ids:
+            self.first_token_s = now_s if self.first_token_s is None else self.first_token_s
+            self.last_token_s = now_s
+            self.token_ids.extend(token_ids)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Requests that ran together, and the seconds from the first submission to the last token."""
+
+    records: tuple[Record, ...]
+    duration_s: float
+
+
+class Runner(Protocol):
+    """Something that can be timed: an engine with one setting, or another runtime on the same weights.
+
+    `name` and `k` are those of the report; `k` and `spec` are None where nothing is drafted or nothing known.
+    `max_concurrency` None: no bound.
+    """
+
+    name: str
+    k: int | None
+    spec: SpecDecodeConfig | None
+    max_concurrency: int | None
+
+    def run(self, jobs: Sequence[Job], concurrency: int, /) -> Block:
+        """Make all requests, `concurrency` of them in flight; a request that fails is a record, not an exception."""
+        ...
+
+
+class EngineRunner:
+    """The bundled engine with one setting."""
+
+    max_concurrency: int | None = None
+
+    def __init__(
+        self, name: str, k: int | None, spec: SpecDecodeConfig | None, engine: Engine, clock: Clock = time.perf_counter
+    ) -> None:
+        self.name = name
+        self.k = k
+        self.spec = spec
+        self._engine = engine
+        self._clock = clock
+
+    def run(self, jobs: Sequence[Job], concurrency: int, /) -> Block:
+        """See `Runner.run`. Whatever interrupts it, the engine is left empty."""
+        loop = _Loop(self._engine, self._clock)
+        try:
+            return loop.run(jobs, concurrency)
+        finally:
+            loop.clear()
+
+
+class _Loop:
+    """One pass of the closed loop. The clock is read once right after each step: all its tokens came then."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._in_flight: dict[str, Record] = {}
+
+    def run(self, jobs: Sequence[Job], concurrency: int) -> Block:
+        waiting = deque(jobs)
+        records: list[Record] = []
+        start = self._clock()
+        while waiting or self._in_flight:
+            while waiting and len(self._in_flight) < concurrency:
+                records.append(self._submit(waiting.popleft(), len(records)))
+            if self._in_flight:
+                self._step()
+        ends = [record.last_token_s for record in records if record.last_token_s is not None]
+        return Block(tuple(records), max(ends, default=start) - start)
+
+    def _submit(self, job: Job, number: int) -> Record:
+        from specctl.runtime import Request
+
+        request = Request(f"bench-{number}", list(job.prompt.token_ids), job.sampling)
+        record = Record(job, self._clock())
+        try:
+            self._engine.add(request)
+        except SpecctlError as error:
+            record.error = error.message
+        else:
+            self._in_flight[request.id] = record
+        return record
+
+    def _step(self) -> None:
+        if not self._engine.has_work():
+            raise RuntimeError(f"the engine has no work, but {len(self._in_flight)} requests never ended")
+        emissions = list(self._engine.step())
+        now = self._clock()
+        for emission in emissions:
+            self._take(emission, now)
+
+    def _take(self, emission: Emission, now_s: float) -> None:
+        record = self._in_flight[emission.request_id]
+        record.take(emission.token_ids, now_s)
+        if emission.finish_reason is None:
+            return
+        record.finish_reason = emission.finish_reason
+        record.stats = emission.stats
+        if emission.finish_reason == "error":
+            record.error = emission.error or "the engine gave no reason"
+        del self._in_flight[emission.request_id]
+
+    def clear(self) -> None:
+        for request_id in self._in_flight:
+            self._engine.abort(request_id)
+        self._in_flight.clear()

@@ -1,0 +1,220 @@
+"""Pairs, speed-ups and intervals; outputs token by token; when a draft is kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from specctl.bench.compare import (
+    Comparison,
+    Divergence,
+    TieRule,
+    compare,
+    compare_outputs,
+    first_difference,
+    pairs,
+    speedup_interval,
+    tpot_speedup,
+)
+from specctl.bench.load import Record
+from specctl.runtime import SpecStats
+from tests.bench.stand_ins import block, record
+
+
+def grid(
+    base_s: float, other_s: float, noise: float, seed: int, prompts: int = 8, repeats: int = 5
+) -> list[tuple[Record, Record]]:
+    """Pairs whose TPOTs carry seeded noise of their own; prompts differ among each other."""
+    rng = random.Random(seed)
+    found = []
+    for index in range(prompts):
+        for repeat in range(repeats):
+            kind = 1 + index / prompts
+            left, right = (time * kind * rng.uniform(1 - noise, 1 + noise) for time in (base_s, other_s))
+            found.append((record(index, repeat, tpot_s=left), record(index, repeat, tpot_s=right)))
+    return found
+
+
+def test_pairs_match_prompt_and_repeat_and_leave_failures_out() -> None:
+    base = [block(record(0, 0), record(1, 0)), block(record(0, 1), record(1, 1, error="died"))]
+    other = [block(record(1, 0), record(0, 0)), block(record(0, 1, error="died"), record(1, 1))]
+    found = pairs(base, other)
+    assert [(a.job.index, a.job.repeat, b.job.index) for a, b in found] == [(1, 0, 1), (0, 0, 0)]
+
+
+def test_speedup_is_the_ratio_of_means_not_the_mean_of_ratios() -> None:
+    matched = [(record(0, tpot_s=0.04), record(0, tpot_s=0.01)), (record(1, tpot_s=0.02), record(1, tpot_s=0.02))]
+    assert tpot_speedup(matched) == pytest.approx(2.0)
+
+
+def test_requests_of_one_token_are_left_out() -> None:
+    matched = [(record(0, tpot_s=0.04), record(0, tpot_s=0.02)), (record(1), record(1, tokens=[7]))]
+    assert tpot_speedup(matched) == pytest.approx(2.0)
+    assert tpot_speedup(matched[1:]) is None
+    assert speedup_interval(matched, 0) is None
+
+
+def test_interval_without_noise_is_the_value_itself() -> None:
+    interval = speedup_interval(grid(0.02, 0.01, 0.0, seed=1), 0)
+    assert interval == [pytest.approx(2.0), pytest.approx(2.0)]
+
+
+def test_interval_is_seeded() -> None:
+    matched = grid(0.02, 0.01, 0.2, seed=1)
+    assert speedup_interval(matched, 3) == speedup_interval(matched, 3)
+    assert speedup_interval(matched, 3) != speedup_interval(matched, 4)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
+    """95 % intervals over 200 seeded runs with 10 % noise: at least 92 % hold the true 1.25."""
+    held = 0
+    for seed in range(200):
+        interval = speedup_interval(grid(0.01, 0.008, 0.1, seed), seed)
+        assert interval is not None
+        held += interval[0] <= 1.25 <= interval[1]
+    assert held >= 184
+
+
+def test_drift_of_a_whole_repeat_hits_both_and_cancels() -> None:
+    """Repeats that are up to twice as slow for both sides leave the speed-up and its narrow interval alone."""
+    slowed = []
+    for base, other in grid(0.02, 0.01, 0.0, seed=1):
+        factor = 1 + base.job.repeat / 4
+        for side in (base, other):
+            assert side.first_token_s is not None
+            assert side.last_token_s is not None
+            side.last_token_s = side.first_token_s + factor * (side.last_token_s - side.first_token_s)
+        slowed.append((base, other))
+    assert speedup_interval(slowed, 0) == [pytest.approx(2.0), pytest.approx(2.0)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"),
+    [([], [], None), ([1, 2], [1, 2], None), ([1, 2], [1, 3], 1), ([1, 2], [1, 2, 3], 2), ([], [1], 0)],
+)
+def test_first_difference(one: list[int], other: list[int], place: int | None) -> None:
+    assert first_difference(one, other) == place
+
+
+class Margins:
+    """Answers `by_length[length of prefix]` and counts how often it was asked."""
+
+    def __init__(self, by_length: dict[int, float]) -> None:
+        self.by_length = by_length
+        self.asked: list[Sequence[int]] = []
+
+    def __call__(self, prefix: Sequence[int]) -> float:
+        self.asked.append(prefix)
+        return self.by_length[len(prefix)]
+
+
+def outputs(base: Sequence[int], *others: Sequence[int]) -> list[tuple[Record, Record]]:
+    return [(record(0, repeat, tokens=base), record(0, repeat, tokens=other)) for repeat, other in enumerate(others)]
+
+
+def test_identical_outputs_cost_no_forward() -> None:
+    margins = Margins({})
+    assert compare_outputs(outputs([1, 2], [1, 2]), TieRule(margins, 1e-3)) == ("identical", None)
+    assert margins.asked == []
+
+
+def test_a_near_tie_is_told_with_its_margin_and_asked_once() -> None:
+    """The prompt of a stand-in record is the token 1; two tokens are common, so the prefix is 1, 7, 8."""
+    margins = Margins({3: 4e-4})
+    found = compare_outputs(outputs([7, 8, 9], [7, 8, 3], [7, 8, 4, 4]), TieRule(margins, 1e-3))
+    assert found == ("near-tie", Divergence(0, 2, 4e-4))
+    assert margins.asked == [[1, 7, 8]]
+
+
+def test_a_margin_at_the_limit_is_still_a_tie() -> None:
+    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 1e-3}), 1e-3))[0] == "near-tie"
+
+
+def test_without_tolerance_only_an_exact_tie_passes() -> None:
+    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 0.0}), 0.0))[0] == "near-tie"
+    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 1e-9}), 0.0))[0] == "different"
+
+
+def test_a_real_difference_wins_over_an_earlier_near_tie() -> None:
+    matched = outputs([7, 8, 9], [7, 8, 3]) + [(record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
+    found = compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2.5}), 1e-3))
+    assert found == ("different", Divergence(5, 0, 2.5))
+
+
+def test_an_output_that_ends_early_differs_whatever_the_margin() -> None:
+    margins = Margins({})
+    assert compare_outputs(outputs([7, 8], [7]), TieRule(margins, 1e9)) == ("different", Divergence(0, 1, None))
+    assert margins.asked == []
+
+
+def test_nothing_to_compare_is_not_identical() -> None:
+    assert compare_outputs([], TieRule(Margins({}), 1e-3)) == ("not-checked", None)
+
+
+def stats(drafted: int, accepted: int, empty: int) -> SpecStats:
+    found = SpecStats()
+    found.record(drafted, accepted)
+    for _ in range(empty):
+        found.record(0, 0)
+    return found
+
+
+def test_a_whole_comparison() -> None:
+    """TPOT 20 ms against 10 ms; 6 tokens in 2 s against 6 in 1.5 s; 3 accepted in 2 steps: 2.5 a step, break-even 1.25."""
+    base = [block(record(0, category="coding", tpot_s=0.03), record(1, tpot_s=0.01), duration_s=2.0)]
+    fast = [
+        block(
+            record(0, category="coding", tpot_s=0.01, stats=stats(4, 3, 0)),
+            record(1, tpot_s=0.01, stats=stats(0, 0, 0)),
+            duration_s=1.5,
+        )
+    ]
+    found = compare(("baseline", "ngram"), 4, 1, (base, fast), 0, TieRule(Margins({}), 1e-3)).as_dict()
+    assert found["tpot_speedup"] == pytest.approx(2.0)
+    assert found["throughput_ratio"] == pytest.approx(2.0 / 1.5)
+    assert found["break_even_acceptance_length"] == pytest.approx(2.5 / 2.0)
+    assert found["by_category"] == {
+        "coding": {"tpot_speedup": pytest.approx(3.0)},
+        "all": {"tpot_speedup": pytest.approx(1.0)},
+    }
+    assert (found["outputs"], found["first_divergence"]) == ("identical", None)
+
+
+def test_a_block_that_only_one_side_ran_does_not_count() -> None:
+    base = [block(record(0)), block(record(1), duration_s=100.0)]
+    found = compare(("baseline", "ngram"), 4, 1, (base, [block(record(0))]), 0, None)
+    assert found.throughput_ratio == pytest.approx(1.0)
+
+
+def comparison(ci: list[float] | None, ratio: float | None) -> Comparison:
+    return Comparison("baseline", "ngram", 4, 1, 1.2, ci, ratio, None, {}, "identical", None)
+
+
+@pytest.mark.parametrize(
+    ("ci", "ratio", "keep"),
+    [
+        ([1.01, 1.4], 1.0, True),
+        ([1.0, 1.4], 1.2, False),
+        ([0.9, 1.4], 1.2, False),
+        ([1.2, 1.4], 0.999, False),
+        (None, 1.2, None),
+        ([1.2, 1.4], None, None),
+    ],
+)
+def test_keep(ci: list[float] | None, ratio: float | None, keep: bool | None) -> None:
+    assert comparison(ci, ratio).keep is keep
+
+
+def test_an_unmeasured_comparison_is_null_throughout() -> None:
+    found = compare(("baseline", "ngram"), 4, 1, ([], []), 0, TieRule(Margins({}), 1e-3)).as_dict()
+    measured = ("tpot_speedup", "tpot_speedup_ci", "throughput_ratio", "break_even_acceptance_length", "keep")
+    assert [found[name] for name in measured] == [None] * 5
+    assert found["outputs"] == "not-checked"
+
+
+def test_divergence_form() -> None:
+    found = replace(comparison(None, None), first_divergence=Divergence(3, 17, 0.5)).as_dict()
+    assert found["first_divergence"] == {"request": 3, "token": 17, "margin": 0.5}
