@@ -40,7 +40,10 @@ def make_app(service: Service, metrics: ServerMetrics) -> FastAPI:
         service.close()
 
     # No pages of documentation: they load scripts from elsewhere. No CORS headers: browsers of other sites stay out.
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    # Newer releases trace each request with OpenTelemetry unless told not to; older ones ignore the argument.
+    off = {"tracing": False, "metrics": False, "logs": False}
+    extra: dict[str, Any] = {"telemetry": off}
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, **extra)
     app.add_middleware(Guard, options=options, metrics=metrics)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ApiError, _api_error)

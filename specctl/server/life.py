@@ -16,6 +16,11 @@ from starlette.types import ASGIApp
 from specctl.server.address import no_address
 from specctl.server.api_error import draining
 from specctl.server.bridge import Bridge
+from specctl.server.engine_port import EnginePort, TargetPort
+from specctl.server.generation import Service
+from specctl.server.http import make_app
+from specctl.server.metrics import ServerMetrics
+from specctl.server.options import ServerOptions
 
 log = logging.getLogger("specctl.server")
 
@@ -39,7 +44,7 @@ class DrainingServer(uvicorn.Server):
             timeout_graceful_shutdown=int(_LAST_BYTES_S),
         )
         super().__init__(config)
-        self._bridge = bridge
+        self.bridge = bridge
         self._drain_timeout_s = drain_timeout_s
         self._on_ready = on_ready
         self._num_signals = 0
@@ -50,6 +55,12 @@ class DrainingServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn; but the application's own end is not left out after a second signal: that leaves a traceback."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,27 +84,43 @@ class DrainingServer(uvicorn.Server):
     def begin_end(self) -> None:
         """Once: drain and end. Again: end at once. Call on the event loop."""
         self._num_signals += 1
-        self._bridge.drain()
+        self.bridge.drain()
         if self._num_signals > 1:
-            log.warning("stopping at once; %d requests are cut off", self._bridge.inside)
-            self._bridge.abort_all(draining())
+            log.warning("stopping at once; %d requests are cut off", self.bridge.inside)
+            self.bridge.abort_all(draining())
             self.force_exit = True
             self.should_exit = True
         elif self._drained is None:
-            log.info("draining: %d requests to finish, up to %g s", self._bridge.inside, self._drain_timeout_s)
+            log.info("draining: %d requests to finish, up to %g s", self.bridge.inside, self._drain_timeout_s)
             self._drained = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
         end = time.monotonic() + self._drain_timeout_s
-        while self._bridge.inside and self._bridge.alive and time.monotonic() < end:
+        while self.bridge.inside and self.bridge.alive and time.monotonic() < end:
             await asyncio.sleep(_POLL_S)
-        if self._bridge.inside:
-            log.warning("the drain's time is over; %d requests are cut off", self._bridge.inside)
-            self._bridge.abort_all(draining())
+        if self.bridge.inside:
+            log.warning("the drain's time is over; %d requests are cut off", self.bridge.inside)
+            self.bridge.abort_all(draining())
         self.should_exit = True
 
 
-def run(server: DrainingServer, sock: socket.socket, bridge: Bridge) -> bool:
+def make_server(
+    engine: EnginePort,
+    target: TargetPort,
+    options: ServerOptions,
+    drain_timeout_s: float = 60.0,
+    on_ready: Callable[[], None] = lambda: None,
+) -> DrainingServer:
+    """Everything between an engine and a socket, put together. `on_ready` is called when requests are taken."""
+    k = engine.num_speculative_tokens
+    metrics = ServerMetrics(options.model_names[0])
+    bridge = Bridge(engine, options.capacity, metrics)
+    metrics.watch(bridge, k, options.speculative)
+    app = make_app(Service(target, bridge, options, k), metrics)
+    return DrainingServer(app, bridge, drain_timeout_s, on_ready)
+
+
+def run(server: DrainingServer, sock: socket.socket) -> bool:
     """Serve until a signal ends it. False when the engine's thread did not end in time.
 
     Raises MissingError when another process took the port while the model was loading.
@@ -104,4 +131,4 @@ def run(server: DrainingServer, sock: socket.socket, bridge: Bridge) -> bool:
         host, port = sock.getsockname()[:2]
         raise no_address(host, port, exc) from None
     asyncio.run(server.serve(sockets=[sock]))
-    return bridge.stop()
+    return server.bridge.stop()

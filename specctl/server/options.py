@@ -24,7 +24,6 @@ class ServerOptions:
     api_keys: tuple[str, ...] = ()
     max_body_bytes: int = 8 * 1024 * 1024
     body_timeout_s: float = 30.0
-    drain_timeout_s: float = 60.0
     log_interval_s: float = 10.0
     per_request_metrics: str = "none"
     speculative: bool = False

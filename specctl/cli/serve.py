@@ -1,0 +1,200 @@
+"""`specctl serve`: a model with a setting, behind the OpenAI API."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specctl.errors import EXIT_OK, MissingError, SpecctlError, UsageError
+
+if TYPE_CHECKING:
+    import socket
+
+    from specctl.cli.settings import Settings
+    from specctl.runtime import Engine, Target
+    from specctl.server.options import ServerOptions
+    from specctl.spec import SpecDecodeConfig
+
+DEFAULT_TARGET = "demo"
+REAL_ENGINES = ("vllm", "sglang", "trtllm")
+KEY_VARIABLE = "SPECCTL_API_KEY"
+PER_REQUEST = ("none", "summary")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOOPBACK = ("127.", "::1", "localhost")
+
+Opt = typer.Option
+
+
+def command(
+    ctx: typer.Context,
+    target: Annotated[str | None, typer.Argument(help="Folder, GGUF file, cached id or bundled name. [demo]")] = None,
+    engine: Annotated[str, Opt(help="What runs: torch, the bundled runtime.")] = "torch",
+    host: Annotated[str, Opt(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Opt(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto",
+    device: Annotated[str, Opt(help="auto, cpu, cuda.")] = "auto",
+    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [torch's own choice]")] = None,
+    max_num_seqs: Annotated[int, Opt(min=1, help="Requests that run at once.")] = 16,
+    max_model_len: Annotated[int | None, Opt(min=2, help="Tokens, prompt and answer. [the model's own]")] = None,
+    max_num_batched_tokens: Annotated[int, Opt(min=1, help="Tokens a step before prompts must wait.")] = 512,
+    max_queue: Annotated[int, Opt(min=0, help="Requests that may wait; one more gets 429.")] = 256,
+    max_body_mib: Annotated[float, Opt(min=0.001, help="Largest request body, in MiB.")] = 8.0,
+    served_model_name: Annotated[list[str] | None, Opt(help="Name in the API; may repeat. [TARGET]")] = None,
+    api_key: Annotated[list[str] | None, Opt(help=f"Accepted key; may repeat. Also ${KEY_VARIABLE}.")] = None,
+    api_key_file: Annotated[Path | None, Opt(metavar="FILE", help="Accepted keys, one a line.")] = None,
+    drain_timeout: Annotated[float, Opt(min=0, help="Seconds that running requests get after SIGTERM.")] = 60.0,
+    per_request_spec_decode_metrics: Annotated[str, Opt(help="Add figures to answers: none, summary.")] = "none",
+    release: Annotated[str | None, Opt(help="The engine release that the setting is written for.")] = None,
+    log_level: Annotated[str, Opt(help="debug, info, warning, error.")] = "info",
+) -> int:
+    """Parse, call, render, exit."""
+    _check_engine(engine)
+    _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST)
+    _one_of("--log-level", log_level, LOG_LEVELS)
+    keys = _keys(api_key or [], api_key_file)
+    target, spec = _setting(ctx.obj, target, release)
+    # The port is asked for before the model is loaded: nobody wants to hear of it a minute later.
+    from specctl.server.address import bind
+
+    sock = bind(host, port)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # while loading there is nothing to finish
+    loaded, built = _load(target, spec, device, dtype, threads, max_num_seqs, max_model_len, max_num_batched_tokens)
+    from specctl.server.options import ServerOptions
+
+    options = ServerOptions(
+        model_names=tuple(served_model_name or [target]),
+        max_model_len=max_model_len or loaded.max_model_len,
+        max_num_seqs=max_num_seqs,
+        max_queue=max_queue,
+        api_keys=keys,
+        max_body_bytes=int(max_body_mib * 2**20),
+        per_request_metrics=per_request_spec_decode_metrics,
+        speculative=spec is not None,
+    )
+    _announce(loaded, built, spec, options)
+    if not keys and not host.startswith(LOOPBACK):
+        print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
+    return _run(loaded, built, options, sock, drain_timeout, log_level)
+
+
+def _check_engine(engine: str) -> None:
+    if engine in REAL_ENGINES:
+        raise UsageError(
+            f"--engine {engine}: this version serves with its own runtime only",
+            help="leave --engine out; `specctl convert` writes the setting for that engine",
+        )
+    _one_of("--engine", engine, ("torch",))
+
+
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{option} is {value!r}; it must be {' or '.join(allowed)}")
+
+
+def _keys(given: list[str], file: Path | None) -> tuple[str, ...]:
+    """All accepted keys. An empty one is refused: it would leave the server open where it was to be closed."""
+    keys = list(given)
+    if KEY_VARIABLE in os.environ:
+        keys.append(os.environ[KEY_VARIABLE])
+    if file is not None:
+        try:
+            lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise MissingError(f"--api-key-file {file} cannot be read: {error}") from None
+        found = [line for line in lines if line and not line.startswith("#")]
+        if not found:
+            raise UsageError(f"--api-key-file {file} holds no key", help="one key a line; lines with # are skipped")
+        keys += found
+    if any(not key.strip() for key in keys):
+        raise UsageError("an API key is empty", help=f"check --api-key and ${KEY_VARIABLE}")
+    return tuple(key.strip() for key in keys)
+
+
+def _setting(settings: Settings, target: str | None, release: str | None) -> tuple[str, SpecDecodeConfig | None]:
+    """The target and the one setting; its diagnostics are printed, an error ends the command."""
+    options: dict[str, Any] = {} if release is None else {"release": release}
+    candidates = settings.candidates()
+    if len(candidates) > 1:
+        raise UsageError(
+            f"{len(candidates)} settings were given; a server runs one", help="`specctl bench` compares several"
+        )
+    if target is None:
+        named = [spec.target for spec, _ in settings.resolve(**options) if spec is not None and spec.target]
+        target = named[0] if named else DEFAULT_TARGET
+    specs = [spec for spec, _ in settings.require(target=target, **options)]
+    spec = specs[0] if specs else None
+    if spec is not None and spec.target not in (None, target):
+        print(f"note: {spec.origin.source} is for {spec.target}; it is used on {target}", file=sys.stderr)
+    return target, spec
+
+
+def _load(
+    name: str,
+    spec: SpecDecodeConfig | None,
+    device: str,
+    dtype: str,
+    threads: int | None,
+    max_num_seqs: int,
+    max_model_len: int | None,
+    max_num_batched_tokens: int,
+) -> tuple[Target, Engine]:
+    from specctl.runtime import EngineOptions, load_target, make_engine, set_threads
+
+    if threads is not None:
+        set_threads(threads)
+    target = load_target(name, device=device, dtype=dtype)
+    if max_model_len is not None and max_model_len > target.max_model_len:
+        raise SpecctlError(
+            f"--max-model-len is {max_model_len}; {name} was made for {target.max_model_len} tokens",
+            help="leave it out to use them all",
+        )
+    options = EngineOptions(max_num_seqs, max_model_len, max_num_batched_tokens)
+    return target, make_engine(target, spec, options)
+
+
+def _announce(target: Target, engine: Engine, spec: SpecDecodeConfig | None, options: ServerOptions) -> None:
+    from specctl.runtime import environment
+
+    facts = environment(target)
+    print(f"target       {target.name}, {facts['dtype']} on {facts['device']}, {facts['threads']} threads")
+    print(f"speculation  {_speculation(engine, spec)}")
+    for note in engine.notes:
+        print(f"             note: {note}")
+    print(f"limits       {options.max_num_seqs} requests at once (max_num_seqs), {options.max_queue} more may wait")
+    print(f"             {options.max_model_len} tokens each (max_model_len), prompt and answer")
+
+
+def _speculation(engine: Engine, spec: SpecDecodeConfig | None) -> str:
+    if spec is None:
+        return "none"
+    draft = f", draft {spec.model}" if spec.model else ""
+    return f"{spec.method.name}, k = {engine.num_speculative_tokens}{draft}"
+
+
+def _run(
+    target: Target, engine: Engine, options: ServerOptions, sock: socket.socket, drain_timeout: float, log_level: str
+) -> int:
+    from specctl.server.address import url_of
+    from specctl.server.life import make_server, run
+
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    for noisy in ("asyncio", "httpx"):
+        logging.getLogger(noisy).setLevel("WARNING")
+    names = ", ".join(options.model_names)
+
+    def ready() -> None:
+        print(f"serving      {names} at {url_of(sock)}/v1; Ctrl-C or SIGTERM ends it", flush=True)
+
+    ended = run(make_server(engine, target, options, drain_timeout, ready), sock)
+    print("stopped", flush=True)
+    if not ended:
+        # The engine is in a long step. Python would wait for torch's threads, or crash with them.
+        sys.stderr.flush()
+        os._exit(EXIT_OK)
+    return EXIT_OK
