@@ -1,0 +1,232 @@
+"""The names of the engines' other flags: what tells a typo from a flag that is none of our business.
+
+Facts of SGLang 0.5.22 and vLLM 0.31.0, by the number of values a flag takes; flags of speculation stand in the dialects' rows.
+"""
+
+SGLANG_SWITCHES = """
+abort-on-priority-when-disabled allow-auto-truncate checkpoint-engine-wait-weights-before-ready
+constrained-json-disable-any-whitespace dcp-replicate-q-proj debug-cuda-graph delete-ckpt-after-loading
+disable-aiter-allreduce-fusion-in-decode disable-aiter-allreduce-fusion-in-prefill disable-attn-tp-gather
+disable-chunked-prefix-cache disable-cuda-graph disable-cuda-graph-padding disable-custom-all-reduce
+disable-decode-cuda-graph disable-fast-image-processor disable-flashinfer-autotune
+disable-flashinfer-cutlass-moe-fp4-allgather disable-hybrid-swa-memory disable-outlines-disk-cache
+disable-overlap-schedule disable-prefill-cuda-graph disable-priority-preemption disable-radix-cache
+disable-shared-experts-fusion disable-tokenizer-batch-decode disaggregation-decode-enable-offload-kvcache
+disaggregation-decode-enable-radix-cache disaggregation-enable-kv-checksum dllm-fdfo
+enable-adaptive-dispatch-to-encoder enable-aiter-allreduce-fusion enable-attn-tp-input-scattered
+enable-broadcast-mm-inputs-process enable-cache-report enable-cp-decode-attn-tp enable-cudagraph-gc
+enable-custom-logit-processor enable-decoder-swa-bounded-replay enable-deepseek-v4-fp4-indexer
+enable-dense-mlp-attn-tp enable-deterministic-inference enable-dp-attention
+enable-dp-attention-local-control-broadcast enable-dp-lm-head enable-draft-weights-cpu-backup
+enable-dsa-cache-layer-split enable-dsa-fused-indexer enable-dynamic-batch-tokenizer enable-dynamic-chunking
+enable-elastic-expert-backup enable-encoder-swa-bounded-replay enable-eplb enable-flashinfer-allreduce-fusion
+enable-flexkv enable-forward-pass-metrics enable-fp32-lm-head enable-fused-moe-sum-all-reduce
+enable-fused-qk-norm-rope enable-hierarchical-cache enable-hisparse enable-http2 enable-int8-mamba-checkpoint
+enable-kv-cache-sharding enable-layernorm-sp enable-layerwise-nvtx-marker enable-lean-attention
+enable-linear-replayssm enable-linear-replayssm-spec enable-linker-mla-dedup enable-lmcache enable-lora
+enable-lora-overlap-loading enable-mamba-cache-stochastic-rounding enable-memory-saver enable-metrics
+enable-metrics-for-all-schedulers enable-mfu-metrics enable-mis enable-mixed-chunk enable-mm-global-cache
+enable-mscclpp enable-multimodal enable-nccl-nvls enable-p2p-check enable-page-major-kv-layout enable-pd-role-switch
+enable-pdmux enable-precise-embedding-interpolation enable-prefill-cp enable-prefill-delayer enable-prefix-mm-cache
+enable-priority-scheduling enable-profile-cuda-graph enable-quant-communications enable-request-time-stats-logging
+enable-response-store enable-return-hidden-states enable-return-indexer-topk enable-return-routed-experts
+enable-scattered-sconv enable-session-radix-cache enable-shared-experts-attn-tp enable-single-batch-overlap
+enable-ssl-refresh enable-streaming-session enable-strict-thinking enable-symm-mem enable-tf32-matmul
+enable-tokenizer-batch-encode enable-torch-compile enable-torch-compile-debug-mode enable-torch-symm-mem
+enable-tp-lm-head-all-to-all enable-trace enable-two-batch-overlap enable-unified-cache-external-linker
+enable-unified-memory enable-w4a4-mxfp4-megamoe enable-waterfill enable-watermark enable-weights-cpu-backup
+encoder-only enforce-disable-flashinfer-allreduce-fusion enforce-shared-experts-fusion experts-shared-outer-loras
+export-metrics-to-file flashinfer-mla-disable-ragged grpc-mode incremental-streaming-output is-embedding
+language-model-only language-only log-requests lora-strict-loading lora-use-virtual-experts mlx-enable-sampling
+mm-enable-dp-encoder no-dcp-replicate-q-proj no-dllm-fdfo no-enable-dsa-fused-indexer no-enable-tp-lm-head-all-to-all
+no-experts-shared-outer-loras no-lora-strict-loading no-ple-offload-embedding ple-offload-embedding pre-warm-nccl
+prefill-only-disable-kv-cache quantize-and-serve remote-instance-weight-loader-start-seed-via-transfer-engine
+return-input-ids return-output-ids schedule-low-priority-values-first show-time-cost skip-server-warmup
+skip-tokenizer-init sleep-on-idle smg-grpc-mode stream-response-default-include-usage strip-thinking-cache
+triton-attention-reduce-in-fp32 trust-mm-content-hashes trust-remote-code trust-request-chat-template use-ray
+weight-loader-disable-mmap weight-loader-drop-cache-after-load weight-loader-prefetch-checkpoints
+""".split()
+
+SGLANG_INTS = """
+asr-max-buffer-seconds asr-max-concurrent-sessions attention-context-parallel-size attention-data-parallel-size
+attn-cp-size attn-dp-size base-gpu-id batch-notify-size c128-page-size chunked-prefill-size
+constrained-json-max-whitespace-cnt cpu-offload-gb cuda-graph-max-bs-decode cuda-graph-max-bs-prefill
+cuda-graph-max-seq-len-prefill data-parallel-size dcp-size decode-context-parallel-size decode-log-interval
+default-priority-value detokenizer-worker-num disaggregation-bootstrap-port disaggregation-decode-extra-slots
+disaggregation-decode-polling-interval dist-timeout dp-size dsa-triton-union dwdp-size
+dynamic-batch-tokenizer-batch-size elastic-ep-initial-size elastic-ep-join-rank-offset encoder-bootstrap-port
+engine-info-bootstrap-port ep ep-num-redundant-experts ep-size eplb-rebalance-layers-per-chunk
+eplb-rebalance-num-iterations expert-distribution-recorder-buffer-size expert-parallel-size gated-launch-port
+gpu-id-step grpc-http-sidecar-port grpc-port grpc-response-timeout-secs hicache-size
+hicache-storage-prefetch-retry-max-attempts hicache-storage-prefetch-retry-poll-interval
+http2-initial-connection-window-size http2-max-concurrent-streams int8-mamba-ckpt-size kt-cpuinfer
+kt-max-deferred-experts-per-token kt-num-gpu-experts kt-threadpool-count kv-canary-sweep-interval
+linear-replayssm-cache-len load-snapshot-publish-interval log-requests-level mamba-cache-philox-rounds
+mamba-max-states-per-path mamba-track-interval max-ep-size max-loaded-loras max-lora-chunk-size max-lora-rank
+max-loras-per-batch max-mamba-cache-size max-queued-requests max-running-requests media-url-max-file-size-mb
+min-free-slots-delay mm-io-worker-num mm-preprocess-cache-size-mb mm-processor-worker-num moe-data-parallel-size
+moe-dense-tp-size moe-dp-size nccl-port nnodes node-rank num-continuous-decode-steps num-reserved-decode-tokens
+offload-group-size offload-num-in-group offload-prefetch-step optimistic-prefill-attempts page-size
+pipeline-parallel-size port pp-async-batch-depth pp-max-micro-batch-size pp-size prefill-decode-interval
+prefill-delayer-max-delay-passes prefill-max-requests priority-scheduling-preemption-threshold random-seed
+remote-instance-weight-loader-seed-instance-service-port sampling-mask-max-tokens scheduler-recv-interval
+shared-experts-tp-size sm-group-num smg-http-sidecar-port stream-interval swa-prefix-tails tensor-parallel-size
+tokenizer-worker-num torch-compile-max-bs tp-size triton-attention-num-kv-splits triton-attention-split-tile-size
+weight-cache-timeout weight-loader-prefetch-num-threads
+""".split()
+
+SGLANG_FLOATS = """
+disaggregation-decode-host-receive-threshold dynamic-batch-tokenizer-batch-timeout elastic-ep-scale-timeout
+eplb-min-rebalancing-utilization-threshold gc-warning-threshold-secs hicache-host-memory-fraction hicache-ratio
+lora-drain-wait-threshold mamba-full-memory-ratio mem-fraction-static prefill-delayer-max-delay-ms
+prefill-delayer-queue-min-ratio prefill-delayer-token-usage-low-watermark schedule-conservativeness
+soft-watchdog-timeout swa-full-tokens-ratio tbo-token-distribution-threshold watchdog-timeout
+""".split()
+
+SGLANG_VALUES = """
+admin-api-key api-key attention-backend bf16-gemm-backend boundary-reduction chat-template completion-template config
+constrained-json-whitespace-pattern context-bucket context-length cp-strategy crash-dump-folder
+cuda-graph-backend-decode cuda-graph-backend-prefill cuda-graph-config cuda-graph-prefill-max-context dcp-comm-backend
+debug-tensor-dump-input-file debug-tensor-dump-output-folder decode-attention-backend decrypted-config-file
+decrypted-draft-config-file deepep-config deepep-dispatcher-output-dtype deepep-mode deepep-v2-mode
+default-chat-template-kwargs device disaggregation-decode-allocation-policy disaggregation-decode-retraction-backup
+disaggregation-ib-device disaggregation-mode disaggregation-transfer-backend dist-init-addr dllm-algorithm
+dllm-algorithm-config download-dir dsa-decode-backend dsa-paged-mqa-logits-backend dsa-prefill-backend
+dsa-topk-backend dsv4-attn-backend dsv4-prefill-backend dtype elastic-ep-backend elastic-ep-join-mode
+encoder-transfer-backend ep-dispatch-algorithm eplb-algorithm expert-balancedness-report-mode
+expert-distribution-recorder-mode export-metrics-to-file-dir extra-metric-labels fastapi-root-path file-storage-path
+flashinfer-a2a-dispatch-type flashinfer-allreduce-fusion-backend flashinfer-mxfp4-moe-precision flexkv-config-file
+forward-hooks forward-pass-metrics-ipc-name forward-pass-metrics-worker-id fp4-gemm-backend fp8-gemm-backend
+fuseep-mode grammar-backend hf-chat-template-name hicache-host-memory-mode hicache-io-backend hicache-mem-layout
+hicache-storage-backend hicache-storage-backend-extra-config hicache-storage-prefetch-policy hicache-write-policy
+hierarchical-sparse-attention-extra-config hisparse-config host image-processor-backend init-expert-location
+json-model-override-args kt-method kt-weight-path kv-cache-dtype kv-canary kv-canary-real-data kv-events-config
+limit-mm-data-per-request linear-attn-backend linear-attn-decode-backend linear-attn-prefill-backend
+linear-attn-verify-backend lmcache-config-file load-balance-method load-format load-publish-endpoint log-level
+log-level-http log-requests-format lora-backend lora-eviction-policy mamba-backend mamba-radix-cache-strategy
+mamba-ssm-dtype max-prefill-tokens max-total-tokens mm-attention-backend mm-feature-transport mm-global-cache-backend
+mm-process-config model model-config-parser model-impl model-loader-extra-config model-path modelexpress-config
+modelopt-checkpoint-restore-path modelopt-checkpoint-save-path modelopt-export-path modelopt-quant moe-a2a-backend
+moe-runner-backend mooncake-ib-device msprobe-dump-config nccl-init-addr offload-mode otlp-service-name
+otlp-traces-endpoint pdmux-config-path ple-offload-backend ple-offload-dir preferred-sampling-params
+prefill-attention-backend prefill-kv-cache-dequant-dtype qsa-indexer-dtype quantization quantization-param-path
+radix-cache-backend radix-eviction-policy radix-eviction-policy-config reasoning-parser
+remote-instance-weight-loader-backend remote-instance-weight-loader-seed-instance-ip
+remote-instance-weight-loader-send-weights-group-ports retraction-policy return-hidden-states-mode revision
+rl-on-policy-target rl-quant-profile sampling-backend sampling-defaults schedule-policy served-model-name sidecar
+sidecar-args ssl-ca-certs ssl-certfile ssl-keyfile ssl-keyfile-password startup-weight-load-mode tokenizer-backend
+tokenizer-metrics-custom-labels-header tokenizer-mode tokenizer-path tool-call-parser tool-server trace-modules
+unified-cache-external-linker-backend warmups watermark-config weight-cache-mode weight-cache-socket weight-version
+""".split()
+
+SGLANG_LISTS = """
+allowed-media-domains bucket-e2e-request-latency bucket-inter-token-latency bucket-time-to-first-token
+cuda-graph-bs-decode cuda-graph-bs-prefill custom-weight-loader debug-tensor-dump-layers encoder-register-urls
+encoder-urls flashinfer-autotune-skip-ops gc-threshold generation-tokens-buckets log-requests-target lora-paths
+lora-target-modules model-checksum numa-node prefill-delayer-forward-passes-buckets
+prefill-delayer-wait-seconds-buckets prompt-tokens-buckets tokenizer-metrics-allowed-custom-labels
+uvicorn-access-log-exclude-prefixes
+""".split()
+
+VLLM_SWITCHES = """
+aggregate-engine-logging allow-credentials allow-deprecated-quantization async-scheduling cohere-is-reasoning-model
+cudagraph-metrics data-parallel-external-lb data-parallel-hybrid-lb data-parallel-multi-port-external-lb
+dcp-q-replicate disable-cascade-attn disable-chunked-mm-input disable-custom-all-reduce disable-fastapi-docs
+disable-hybrid-kv-cache-manager disable-log-stats disable-nccl-for-dp-synchronization disable-sliding-window
+disable-uvicorn-access-log enable-auto-tool-choice enable-batch-sharded-sampling enable-chunked-prefill
+enable-cumem-allocator enable-dbo enable-elastic-ep enable-ep-weight-filter enable-eplb enable-expert-parallel
+enable-fault-tolerance enable-flash-late-interaction enable-flashinfer-autotune enable-force-include-usage
+enable-layerwise-nvtx-tracing enable-log-deltas enable-log-outputs enable-log-requests
+enable-logging-iteration-details enable-lora enable-mamba-cache-stochastic-rounding
+enable-mamba-shared-prefix-checkpoint enable-mfu-metrics enable-mixed-moe-lora-format enable-mm-embeds
+enable-moe-shared-loras enable-nccl-comm-suspend enable-offline-docs enable-per-request-metrics enable-prefix-caching
+enable-prompt-embeds enable-prompt-tokens-details enable-request-id-headers enable-return-routed-experts
+enable-scale-out enable-server-load-tracking enable-sleep-mode enable-ssl-refresh enable-tokenizer-info-endpoint
+enable-tower-connector-lora enable-trace-replay enforce-eager exclude-tools-when-tool-choice-none
+fail-on-environ-validation fully-sharded-loras grpc headless interleave-mm-strings jit-monitor-verbose
+kv-cache-metrics kv-sharing-fast-prefill language-model-only log-error-stack long-prefill-token-threshold-adaptive
+mm-device-do-normalize mm-encoder-only numa-bind ray-workers-use-nsight return-sampling-mask
+return-tokens-as-token-ids scheduler-reserve-full-isl skip-mm-profiling skip-tokenizer-init specialize-active-lora
+swa-bounded-replay tokens-only trust-remote-code trust-request-chat-template trust-request-mm-kwargs use-fp64-gumbel
+use-replayssm use-tqdm-on-load watermark no-aggregate-engine-logging no-allow-credentials
+no-allow-deprecated-quantization no-async-scheduling no-cohere-is-reasoning-model no-cudagraph-metrics
+no-data-parallel-external-lb no-data-parallel-hybrid-lb no-data-parallel-multi-port-external-lb no-dcp-q-replicate
+no-disable-cascade-attn no-disable-chunked-mm-input no-disable-custom-all-reduce no-disable-fastapi-docs
+no-disable-hybrid-kv-cache-manager no-disable-log-stats no-disable-nccl-for-dp-synchronization
+no-disable-sliding-window no-disable-uvicorn-access-log no-enable-auto-tool-choice no-enable-batch-sharded-sampling
+no-enable-chunked-prefill no-enable-cumem-allocator no-enable-dbo no-enable-elastic-ep no-enable-ep-weight-filter
+no-enable-eplb no-enable-expert-parallel no-enable-fault-tolerance no-enable-flash-late-interaction
+no-enable-flashinfer-autotune no-enable-force-include-usage no-enable-layerwise-nvtx-tracing no-enable-log-deltas
+no-enable-log-outputs no-enable-log-requests no-enable-logging-iteration-details no-enable-lora
+no-enable-mamba-cache-stochastic-rounding no-enable-mamba-shared-prefix-checkpoint no-enable-mfu-metrics
+no-enable-mixed-moe-lora-format no-enable-mm-embeds no-enable-moe-shared-loras no-enable-nccl-comm-suspend
+no-enable-offline-docs no-enable-per-request-metrics no-enable-prefix-caching no-enable-prompt-embeds
+no-enable-prompt-tokens-details no-enable-request-id-headers no-enable-return-routed-experts no-enable-scale-out
+no-enable-server-load-tracking no-enable-sleep-mode no-enable-ssl-refresh no-enable-tokenizer-info-endpoint
+no-enable-tower-connector-lora no-enable-trace-replay no-enforce-eager no-exclude-tools-when-tool-choice-none
+no-fail-on-environ-validation no-fully-sharded-loras no-interleave-mm-strings no-jit-monitor-verbose
+no-kv-cache-metrics no-kv-sharing-fast-prefill no-language-model-only no-log-error-stack
+no-long-prefill-token-threshold-adaptive no-mm-device-do-normalize no-mm-encoder-only no-numa-bind
+no-ray-workers-use-nsight no-return-sampling-mask no-return-tokens-as-token-ids no-scheduler-reserve-full-isl
+no-skip-mm-profiling no-skip-tokenizer-init no-specialize-active-lora no-swa-bounded-replay no-tokens-only
+no-trust-remote-code no-trust-request-chat-template no-trust-request-mm-kwargs no-use-fp64-gumbel no-use-replayssm
+no-use-tqdm-on-load no-watermark
+""".split()
+
+VLLM_VALUES = """
+additional-config all2all-backend allowed-headers allowed-local-media-path allowed-media-domains allowed-methods
+allowed-origins anthropic-disabled-thinking-effort api-key api-server-count attention-backend attention-config
+aux-output-config block-size chat-template chat-template-content-format code-revision cohere-format
+collect-detailed-traces compilation-config config config-format convert cp-kv-cache-interleave-size
+cpu-distributed-timeout-seconds cpu-offload-gb cpu-offload-params cudagraph-capture-sizes data-parallel-address
+data-parallel-backend data-parallel-rank data-parallel-rpc-port data-parallel-size data-parallel-size-local
+data-parallel-start-rank data-parallel-supervisor-port dbo-decode-token-threshold dbo-prefill-token-threshold
+dcp-comm-backend dcp-kv-cache-interleave-size decode-context-parallel-size default-chat-template-kwargs
+default-mm-loras device-ids device-memory-utilization diffusion-config disable-access-log-for-endpoints
+distributed-executor-backend distributed-timeout-seconds download-dir dp-supervisor-probe-failure-threshold
+dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s dp-sync-interval dtype ec-manager-config
+ec-transfer-config elastic-ep-max-dp-size engram-config eplb-config expert-placement-strategy fault-tolerance-config
+fingerprint-mode fingerprint-value gdn-prefill-backend generation-config gpu-memory-utilization h11-max-header-count
+h11-max-incomplete-event-size help hf-config-path hf-overrides hf-token host ignore-patterns io-processor-plugin
+ir-op-priority jit-monitor-mode kda-decode-backend kda-prefill-backend kernel-config kv-cache-dtype
+kv-cache-dtype-skip-layers kv-cache-memory-bytes kv-cache-metrics-sample kv-events-config kv-offloading-backend
+kv-offloading-size kv-transfer-config limit-mm-per-prompt linear-backend load-format log-config-file log-level
+logging-config logits-processors logprobs-mode long-prefill-token-threshold lora-dtype lora-modules
+lora-target-modules mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds
+mamba-ssm-cache-dtype mamba-ssu-algorithm master-addr master-port max-cpu-loras max-cudagraph-capture-size max-log-len
+max-logprobs max-lora-cls-labels max-lora-rank max-loras max-model-len max-num-active-seqs max-num-batched-tokens
+max-num-queued-reqs max-num-queued-tokens max-num-scheduled-tokens max-num-seqs max-parallel-loading-workers
+media-io-kwargs middleware mm-encoder-attn-backend mm-encoder-attn-dtype mm-encoder-fp8-scale-path
+mm-encoder-fp8-scale-save-margin mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-hasher-algorithm
+mm-ipc-gpu-memory-gb mm-processor-cache-gb mm-processor-cache-type mm-processor-device mm-processor-kwargs
+mm-shm-cache-max-object-size-mb mm-tensor-ipc model model-class-overrides model-impl model-loader-extra-config
+moe-backend nnodes node-rank num-gpu-blocks-override numa-bind-cpus numa-bind-nodes offload-backend offload-group-size
+offload-num-in-group offload-params offload-prefetch-step optimization-level otlp-traces-endpoint
+override-generation-config per-request-spec-decode-metrics performance-mode pipeline-parallel-size pooler-config port
+prefill-context-parallel-size prefill-schedule-interval prefix-cache-retention-interval prefix-caching-hash-algo
+prefix-match-unit profiler-config pt-load-map-location quantization quantization-config reasoning-config
+reasoning-parser reasoning-parser-plugin renderer-num-workers replayssm-buffer-len response-role revision root-path
+runner safetensors-load-strategy safetensors-prefetch-block-size safetensors-prefetch-num-threads scheduler-cls
+scheduling-policy seed served-model-name show-hidden-metrics-for-version shutdown-timeout
+sleep-preserve-parameter-names sparse-indexer-topk-backend sse-keep-alive-interval ssl-ca-certs ssl-cert-reqs
+ssl-certfile ssl-ciphers ssl-keyfile stream-interval structured-outputs-config tensor-parallel-size tokenizer
+tokenizer-mode tokenizer-revision tool-call-parser tool-parser-plugin tool-server tool-strict-level ubatch-size uds
+uvicorn-log-level video-pruning-method video-pruning-rate watermark-config weight-transfer-config worker-cls
+worker-extension-cls
+""".split()
+
+# vLLM's short spellings of other flags.
+VLLM_SHORT = {
+    "-tp": "tensor-parallel-size",
+    "-pp": "pipeline-parallel-size",
+    "-dp": "data-parallel-size",
+    "-dcp": "decode-context-parallel-size",
+    "-pcp": "prefill-context-parallel-size",
+    "-ep": "enable-expert-parallel",
+    "-q": "quantization",
+    "-n": "nnodes",
+    "-r": "node-rank",
+    "-cc": "compilation-config",
+    "-ac": "attention-config",
+    "-O": "optimization-level",
+}

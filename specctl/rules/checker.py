@@ -1,0 +1,200 @@
+"""Reads a setting from any carrier and judges it: the way from a source to a `Report`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from specctl.dialects.dialect import DIALECTS, told_apart
+from specctl.dialects.reading import Finding, Reading, Surroundings
+from specctl.errors import UsageError
+from specctl.rules.judge import judge
+from specctl.rules.report import Report
+from specctl.source import Document, read_file, read_json, read_yaml, sniff
+from specctl.source.command import command_document, entry_of
+from specctl.source.document import from_bytes
+from specctl.spec.release import Release, known
+
+ENGINES = ("vllm", "sglang", "trtllm", "specctl")
+
+
+def check(
+    source: str | Path | Mapping[str, Any] | list[Any] | None,
+    *,
+    engine: str = "auto",
+    release: str | None = None,
+    form: str = "auto",
+    target: str | Path | None = None,
+    platform: str | None = None,
+    engine_args: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    host: Mapping[str, Any] | None = None,
+) -> Report:
+    """Say what an engine will do with a setting. Never raises for a bad setting, only for wrong use of itself.
+
+    `source`: text, a mapping, an argv list or a `Path`. `engine`: `vllm`, `sglang`, `trtllm`, `specctl` or `auto` (told by content);
+    `release`: of that engine (default: the newest known). `form`: `json`, `yaml`, `argv`, `python` or `auto`. `target`: folder, id or
+    bundled name of the model that is served. `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's other
+    arguments by their Python names; `env`: its environment variables; `host`: facts of the machine. Raises `UsageError` for an
+    unknown engine, form or release, `MissingError` where a `Path` does not exist.
+    """
+    _usage(engine, form, release)
+    around = Surroundings(
+        target=str(target) if target is not None else None,
+        args=dict(engine_args or {}),
+        env=dict(env or {}),
+        platform=platform,
+        host=dict(host or {}),
+    )
+    document, form = _document(source, form, engine)
+    return check_document(document, form, engine=engine, release=release, around=around)
+
+
+def _usage(engine: str, form: str, release: str | None) -> None:
+    if engine != "auto" and engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}", help=f"engines are {', '.join(ENGINES)} and auto")
+    if form not in ("auto", "json", "yaml", "argv", "python"):
+        raise UsageError(f"unknown form {form!r}", help="forms are json, yaml, argv, python and auto")
+    if release is not None and engine != "specctl":
+        try:
+            Release.parse(release)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
+    """The source as a document whose value is read, and its form."""
+    if isinstance(source, Path):
+        document = read_file(source)
+        form = document.form if form == "auto" else form
+        return (_parse(document, form), form) if document.readable else (document, form)
+    if isinstance(source, bytes):
+        document = from_bytes("<bytes>", source)
+        return (_parse(document, document.form), document.form) if document.readable else (document, document.form)
+    if form == "argv" or (form == "auto" and isinstance(source, (list, tuple)) and all(isinstance(x, str) for x in source)):
+        tokens = source.split() if isinstance(source, str) else [str(each) for each in source or ()]
+        return command_document(tokens), "argv"
+    if isinstance(source, str):
+        form = sniff(source) if form == "auto" else form
+        if form == "python":
+            form = "json"
+        return _parse(Document("<text>", source, form), form), form
+    return _of_value(source), "python" if form in ("auto", "python") and _is_kwargs(source, engine) else "json"
+
+
+def _is_kwargs(source: Any, engine: str) -> bool:
+    """Whether a mapping holds the arguments of an engine rather than the setting itself."""
+    if not isinstance(source, Mapping) or engine not in ("auto", "vllm"):
+        return isinstance(source, Mapping) and engine == "sglang"
+    outer = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
+    return any(key in source for key in outer) or not ({"method", "model", "num_speculative_tokens"} & set(source))
+
+
+def _of_value(source: Any) -> Document:
+    """A document for a Python value; its text is the value as JSON, so that places exist."""
+    try:
+        text = json.dumps(source, indent=1, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        text = str(source)
+    document = read_json(Document("<value>", text, "json"))
+    if document.readable:
+        document.value = source if not isinstance(source, Mapping) else dict(source)
+    return document
+
+
+def _parse(document: Document, form: str) -> Document:
+    return read_json(document) if form == "json" else read_yaml(document)
+
+
+def check_document(document: Document, form: str, *, engine: str, release: str | None, around: Surroundings, dialect: str | None = None,
+                   **filters: Any) -> Report:
+    """The report on a document that was read."""
+    return judge(read_document(document, form, engine=engine, release=release, around=around, dialect=dialect), **filters)
+
+
+def read_document(document: Document, form: str, *, engine: str, release: str | None, around: Surroundings,
+                  dialect: str | None = None) -> Reading:
+    """The reading of a document.
+
+    `dialect`: a name, `auto` (told by content) or None (the engine's own, or told by content where the engine is `auto`).
+    specctl's own files are always known by their `specctl:` line.
+    """
+    name = dialect if dialect not in (None, "auto") else None
+    if name is None and _is_own(document):
+        name = "specctl"
+    if name is None and dialect is None and engine != "auto":
+        name = engine
+    if name is None:
+        name, seen = told_apart(document, form)
+        if name is None and engine == "auto":
+            return _untold(document, seen, release, around)
+        name = name or engine
+    judge_engine = engine if engine != "auto" else name
+    wanted = known(judge_engine, release)
+    own = wanted if name == judge_engine else known(name, None)
+    reading = DIALECTS[name].read(document, around, own, form)
+    if judge_engine != name:
+        from specctl.dialects.convert import reread
+
+        reading = reread(reading, judge_engine, wanted)
+    _note_release(reading, release)
+    return reading
+
+
+def _is_own(document: Document) -> bool:
+    return isinstance(document.value, dict) and "specctl" in document.value
+
+
+def _note_release(reading: Reading, release: str | None) -> None:
+    notes = reading.notes.setdefault("assumptions", [])
+    if release is not None and release != reading.release and reading.engine != "specctl":
+        notes.append(f"release {release} is not known; the rules of {reading.release} were applied")
+
+
+def _untold(document: Document, seen: str, release: str | None, around: Surroundings) -> Reading:
+    reading = Reading("unknown", "unknown", release or "", document, around, blocked=True)
+    if document.readable:
+        reading.say(Finding("SPC013", f"this holds no setting of speculation that specctl knows: {seen}", (),
+                            help="name the engine with --engine, or the spelling with --dialect"))
+    return reading
+
+
+def check_path(path: str, *, engine: str | None = None, release: str | None = None, target: str | None = None,
+               platform: str | None = None, dialect: str | None = None, **options: Any) -> Report:
+    """The report on one file, for the command line (`-` is standard input)."""
+    if path == "-":
+        import sys
+
+        document = from_bytes("<stdin>", sys.stdin.buffer.read())
+        document.form = sniff(document.text)
+    else:
+        document = read_file(Path(path))
+    return check_loaded(document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options)
+
+
+def check_loaded(document: Document, *, engine: str | None = None, release: str | None = None, target: str | None = None,
+                 platform: str | None = None, dialect: str | None = None, **options: Any) -> Report:
+    """The report on a file that was opened."""
+    form = document.form
+    if document.readable:
+        _parse(document, form)
+    filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
+    around = Surroundings(target=target, platform=platform, **options)
+    return check_document(document, form, engine=engine or "auto", release=release, around=around,
+                          dialect=dialect or "auto", **filters)
+
+
+def check_argv(tokens: list[str], *, kind: str = "command", engine: str | None = None, release: str | None = None,
+               target: str | None = None, platform: str | None = None, **options: Any) -> Report:
+    """The report on setting flags (`kind` `vllm`, `sglang`) or on an engine's own command line (`command`)."""
+    options.pop("dialect", None)
+    filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
+    around = Surroundings(target=target, platform=platform, **options)
+    document = command_document(tokens)
+    name = kind if kind in ENGINES else entry_of(tokens)[0]
+    if name is None and engine is None:
+        name = told_apart(document, "argv")[0]
+    return check_document(document, "argv", engine=engine or name or "vllm", release=release, around=around,
+                          dialect=name or engine, **filters)

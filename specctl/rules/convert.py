@@ -1,0 +1,61 @@
+"""`load` and `convert` of the Python interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from specctl.dialects.convert import lost_in
+from specctl.dialects.dialect import DIALECTS
+from specctl.errors import SpecctlError
+from specctl.rules.checker import ENGINES, check
+from specctl.rules.report import Report
+from specctl.spec import SpecDecodeConfig
+from specctl.spec.release import known
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What `convert` returns: the native form (`output`), the same as text, and what was lost or changed on the way."""
+
+    output: Any
+    text: str
+    report: Report
+    release: str
+
+
+def load(source: Any, **options: Any) -> SpecDecodeConfig:
+    """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an error."""
+    report = check(source, **options)
+    if report.config is None or not report.valid:
+        first = report.diagnostics[0].message if report.diagnostics else "the setting leaves speculation off"
+        raise SpecctlError(f"the setting cannot be used: {first}")
+    return report.config
+
+
+def convert(source: Any, to: str, *, to_release: str | None = None, **options: Any) -> Converted:
+    """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics of the report.
+
+    `source` may be a `SpecDecodeConfig`, a `Report`, or anything `check` takes. Raises `SpecctlError` where nothing usable was read.
+    """
+    from specctl.errors import UsageError
+
+    if to not in ENGINES:
+        raise UsageError(f"unknown spelling {to!r}", help=f"one of {', '.join(ENGINES)}")
+    report = source if isinstance(source, Report) else None
+    if report is None and not isinstance(source, SpecDecodeConfig):
+        report = check(source, **options)
+    spec = source if isinstance(source, SpecDecodeConfig) else report.config if report else None
+    if spec is None:
+        raise SpecctlError("there is nothing to convert: the setting could not be read, or leaves speculation off")
+    return _convert(spec, to, known(to, to_release), report)
+
+
+def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | None) -> Converted:
+    from specctl.dialects.render import render
+    from specctl.rules.losses import with_losses
+
+    output = DIALECTS[to].write(spec, release)
+    return Converted(output, render(output, to), with_losses(report, spec, lost_in(spec, to, release), to, release), release)
+
+

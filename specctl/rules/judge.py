@@ -1,0 +1,106 @@
+"""Runs the rules over a reading and makes the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from specctl.diagnostics import ERROR, Diagnostic, Result, Skipped
+from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, shown
+from specctl.rules.catalog import Rule, rules
+from specctl.rules.report import Report
+from specctl.source.document import Problem
+
+
+def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[str] = ()) -> Report:
+    """The report on one reading; `select` and `ignore` hold codes or their beginnings (`SPC2`)."""
+    findings = list(reading.findings)
+    skipped: list[Skipped] = []
+    if not reading.blocked:
+        findings += [_of_change(reading, change) for change in reading.changes]
+        _run(reading, findings, skipped)
+    diagnostics = [_of_problem(problem) for problem in reading.document.problems]
+    diagnostics += [_of_finding(reading, finding) for finding in findings]
+    verdict = _verdict(diagnostics, findings)
+    kept = _kept(diagnostics, select, ignore)
+    spec = reading.spec
+    result = Result(
+        source=reading.document.source,
+        text=reading.document.text,
+        dialect=reading.dialect,
+        engine=reading.engine,
+        release=reading.release,
+        verdict=verdict,
+        spec=spec.as_dict() if spec is not None else None,
+        effective={} if verdict == REFUSES and reading.blocked else dict(reading.effective),
+        diagnostics=kept,
+        skipped=tuple(each for each in skipped if _wanted(each.code, select, ignore)),
+        assumptions=tuple(reading.notes.get("assumptions", ())),
+    )
+    return Report(result, spec)
+
+
+def _kept(diagnostics: list[Diagnostic], select: Collection[str], ignore: Collection[str]) -> tuple[Diagnostic, ...]:
+    """The wanted ones in order, none of them twice."""
+    seen = {(each.code, each.message, each.span): each for each in diagnostics if _wanted(each.code, select, ignore)}
+    return tuple(sorted(seen.values(), key=lambda each: each.order))
+
+
+def _wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool:
+    chosen = not select or any(code.startswith(each) for each in select)
+    return chosen and not any(code.startswith(each) for each in ignore)
+
+
+def _run(reading: Reading, findings: list[Finding], skipped: list[Skipped]) -> None:
+    for rule in rules().values():
+        if rule.check is None or (rule.engines and reading.engine not in rule.engines):
+            continue
+        if rule.applies is not None and not rule.applies(reading):
+            continue
+        missing = tuple(need for need in rule.needs if not _has(reading, need))
+        if missing:
+            skipped.append(Skipped(rule.code, missing))
+            continue
+        findings += rule.check(reading)
+
+
+def _has(reading: Reading, need: str) -> bool:
+    if need == "target":
+        return reading.around.target_facts is not None
+    return reading.notes.get("draft") is not None
+
+
+def _verdict(diagnostics: list[Diagnostic], findings: list[Finding]) -> str:
+    errors = [each for each in diagnostics if each.severity == ERROR]
+    if not errors:
+        return "accepts"
+    late = {(finding.code, finding.message) for finding in findings if finding.stage == FAILS}
+    return FAILS if all((each.code, each.message) in late for each in errors) else REFUSES
+
+
+def _rule(code: str) -> Rule | None:
+    return rules().get(code)
+
+
+def _of_problem(problem: Problem) -> Diagnostic:
+    rule = _rule(problem.code)
+    return Diagnostic(problem.code, rule.name if rule else "", rule.severity if rule else ERROR, problem.message, problem.route,
+                      problem.span, problem.help, problem.notes, problem.fix)
+
+
+def _of_finding(reading: Reading, finding: Finding) -> Diagnostic:
+    rule = _rule(finding.code)
+    severity = finding.severity or (rule.severity if rule else ERROR)
+    span = reading.document.span(finding.route, key=finding.at_key)
+    return Diagnostic(finding.code, rule.name if rule else "", severity, finding.message, finding.route, span, finding.help,
+                      finding.notes, finding.fix)
+
+
+def _of_change(reading: Reading, change: Change) -> Finding:
+    if change.old is None:
+        text = f"{change.key} becomes {shown(change.new)}: {change.why}"
+    elif change.new is None:
+        text = f"{change.key} {shown(change.old)} is dropped: {change.why}"
+    else:
+        text = f"{change.key} {shown(change.old)} becomes {shown(change.new)}: {change.why}"
+    help_text = change.help or (f"write {shown(change.new)} to say what happens" if change.new is not None else "leave it out")
+    return Finding(change.code, text, reading.route(change.key), help=help_text)

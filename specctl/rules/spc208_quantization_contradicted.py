@@ -1,0 +1,42 @@
+"""The quantization given for the draft contradicts the draft's own config, or is unknown.
+
+draft: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512, "quantization_config": {"quant_method": "gptq"}}
+target: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512}
+
+Bad:
+
+    vllm: {"model": "./draft", "num_speculative_tokens": 3, "quantization": "fp8"}
+
+Good:
+
+    vllm: {"model": "./draft", "num_speculative_tokens": 3}
+"""
+
+from collections.abc import Iterator
+
+from specctl.dialects.reading import Finding, Reading, shown
+from specctl.dialects.vllm import MODEL_FREE
+
+ENGINES = ("vllm",)
+KEY = "quantization"
+COMPATIBLE = {
+    "gptq": {"gptq", "gptq_marlin", "auto_gptq", "moe_wna16"},
+    "awq": {"awq", "awq_marlin", "moe_wna16"},
+    "compressed-tensors": {"compressed-tensors"},
+    "fp8": {"fp8", "fbgemm_fp8"},
+}
+
+
+def check(reading: Reading) -> Iterator[Finding]:
+    """Empty words, then the draft's own method."""
+    wanted, draft = reading.get(KEY), reading.notes.get("draft")
+    if wanted is None or reading.off or reading.notes.get("method") in MODEL_FREE:
+        return
+    own = draft.quant_method if draft else None
+    if not wanted.strip():
+        yield Finding("SPC208", f"quantization {shown(wanted)} is unknown", reading.route(KEY), help="leave the key out")
+    elif own and wanted not in COMPATIBLE.get(own, {own}):
+        yield Finding("SPC208", f"quantization {shown(wanted)} contradicts the draft's own config, which says {own}", reading.route(KEY),
+                      help="leave the key out; the engine reads the checkpoint's own quantization")
+    elif wanted == "none" and draft is not None:
+        yield Finding("SPC208", 'quantization "none" is unknown', reading.route(KEY), help="leave the key out")

@@ -1,0 +1,59 @@
+"""A command line as a document: its text is the line as one would type it, every token has its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from specctl.diagnostics import Span
+from specctl.source.document import Document
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-[]~")
+
+
+def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
+    """A document whose value is the list of tokens and whose places are those of the tokens in the shown line.
+
+    A token that needs quotes is shown in single quotes; one that holds a single quote is shown as it is, so that offsets inside
+    a token always hold.
+    """
+    parts: list[str] = []
+    starts: list[int] = []
+    at = 0
+    for token in tokens:
+        quote = "" if token and (set(token) <= _SAFE or "'" in token) else "'"
+        parts.append(f"{quote}{token}{quote}")
+        starts.append(at + len(quote))
+        at += len(parts[-1]) + 1
+    document = Document(source, " ".join(parts), "argv", list(tokens))
+    for number, (token, start) in enumerate(zip(tokens, starts, strict=True)):
+        document.values[(number,)] = Span.of(document.text, start, start + len(token))
+    return document
+
+
+def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
+    """Which program a command line starts, how many tokens its own words take, and how many positional words may follow.
+
+    Knows `vllm serve MODEL`, `python -m vllm.entrypoints...`, `python -m sglang.launch_server`, `sglang serve MODEL`,
+    `trtllm-serve [serve] MODEL`; (None, 0, 0) for anything else, such as bare flags.
+    """
+    words = [PurePath(token).name if not token.startswith("-") else token for token in tokens[:8]]
+    at = 0
+    while at < len(words) and ("=" in words[at] and not words[at].startswith("-") or words[at] in ("env", "exec", "sudo", "nohup")):
+        at += 1
+    head = words[at : at + 3]
+    if head[:2] in (["vllm", "serve"], ["vllm", "bench"]):
+        return "vllm", at + 2, 1
+    if head[:2] == ["sglang", "serve"]:
+        return "sglang", at + 2, 1
+    if head[:1] == ["trtllm-serve"]:
+        return "trtllm", at + (2 if head[1:2] == ["serve"] else 1), 1
+    if head[:1] and head[0].startswith("python") and head[1:2] == ["-m"] and len(head) == 3:
+        module = tokens[at + 2]
+        if module.startswith("vllm."):
+            return "vllm", at + 3, 0
+        if module.startswith("sglang"):
+            return "sglang", at + 3, 0
+        if module.startswith("tensorrt_llm"):
+            return "trtllm", at + 3, 1
+    return None, at if at and words[at - 1] != "env" else 0, 0
