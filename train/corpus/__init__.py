@@ -1,0 +1,1 @@
+"""The generated corpus: seeded chat documents in four categories, all words our own."""
