@@ -110,6 +110,11 @@ class EngineRunner:
         self._engine = engine
         self._clock = clock
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the engine does otherwise than the one whose setting it runs."""
+        return self._engine.notes
+
     def run(self, jobs: Sequence[Job], concurrency: int, /) -> Block:
         """See `Runner.run`. Whatever interrupts it, the engine is left empty."""
         loop = _Loop(self._engine, self._clock)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from specctl.bench.results import Report
@@ -15,6 +16,7 @@ from specctl.bench.verdict import label
 
 NOTHING = "-"
 CATEGORIES_A_TABLE = 4
+WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -160,36 +162,45 @@ def _divergence(row: dict[str, Any], work: dict[str, Any]) -> str:
 
 
 def _peers(report: Report) -> Iterable[str]:
-    """How the bundled runtime's plain decoding stands against another runtime's."""
+    """How the bundled runtime's plain decoding stands against another runtime's plain decoding."""
     for row in report["comparison"]:
         run = next(run for run in report["runs"] if run["name"] == row["candidate"] and run["k"] == row["k"])
-        if run["spec"] is None and row["tpot_speedup"]:
+        if run["spec"] is None and run["k"] is None and row["tpot_speedup"]:
             yield f"Plain decoding here is {1 / row['tpot_speedup']:.2f}x as fast as {row['candidate']} (TPOT)."
 
 
 def plain(report: Report) -> str:
-    """The report as aligned text."""
-    parts = ["\n".join(heading(report)), *(aligned(table) for table in tables(report))]
-    return "\n\n".join([*parts, "\n".join([*notes(report), report["verdict"]["text"]])]) + "\n"
+    """The report as aligned text; sentences are broken at 100 columns."""
+    parts = [_wrapped(heading(report)), *(aligned(table) for table in tables(report))]
+    return "\n\n".join([*parts, _wrapped([*notes(report), report["verdict"]["text"]])]) + "\n"
+
+
+def _wrapped(sentences: Iterable[str]) -> str:
+    return "\n".join(fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False) for sentence in sentences)
 
 
 def aligned(table: Table) -> str:
-    """One table as text, columns two blanks apart."""
+    """One table as text."""
+    return "\n".join(_lines(table))
+
+
+def _lines(table: Table) -> list[str]:
+    """Title (where there is one), header, rule and rows; columns two blanks apart, or one where that is too wide."""
     lines = [table.header, *table.rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(table.header))]
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
 
     def laid_out(line: Sequence[str]) -> str:
         sides = [str.ljust] * table.left + [str.rjust] * (len(widths) - table.left)
         cells = [side(cell, width) for side, cell, width in zip(sides, line, widths, strict=True)]
-        return "  ".join(cells).rstrip()
+        return gap.join(cells).rstrip()
 
-    rule = "  ".join("-" * width for width in widths)
     title = [table.title] if table.title else []
-    return "\n".join([*title, laid_out(table.header), rule, *(laid_out(row) for row in table.rows)])
+    return [*title, laid_out(table.header), gap.join("-" * width for width in widths), *map(laid_out, table.rows)]
 
 
 def show(report: Report) -> None:
-    """Print the report: drawn by rich on a terminal, as aligned text elsewhere."""
+    """Print the report: coloured by rich on a terminal, bare elsewhere."""
     import sys
 
     if not sys.stdout.isatty():
@@ -198,23 +209,17 @@ def show(report: Report) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    for line in heading(report):
-        console.print(line, markup=False)
+
+    def say(line: str, style: str = "") -> None:
+        console.print(line, style=style, markup=False, soft_wrap=True)
+
+    say(_wrapped(heading(report)))
     for table in tables(report):
-        console.print(_drawn(table))
-    for line in notes(report):
-        console.print(line, markup=False)
-    console.print(report["verdict"]["text"], style="bold", markup=False)
-
-
-def _drawn(table: Table) -> Any:
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    drawn = RichTable(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
-    for place, name in enumerate(table.header):
-        drawn.add_column(name, justify="left" if place < table.left else "right", no_wrap=True)
-    for row, mark in zip(table.rows, table.marks, strict=True):
-        drawn.add_row(*(Text(cell) for cell in row), style=mark or None)
-    return drawn
+        lines = _lines(table)
+        styles = ["bold"] * (len(lines) - len(table.rows) - 1) + ["dim", *table.marks]
+        say("")
+        for line, style in zip(lines, styles, strict=True):
+            say(line, style)
+    say("")
+    say(_wrapped(notes(report)))
+    say(_wrapped([report["verdict"]["text"]]), "bold")

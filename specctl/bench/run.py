@@ -14,6 +14,7 @@ from specctl.bench.load import EngineRunner, Runner
 from specctl.bench.peers import PeerSetup, make_peers
 from specctl.bench.results import Report, Setup, build_report
 from specctl.bench.session import Measured, Progress, Schedule, measure
+from specctl.bench.verdict import label
 from specctl.bench.workloads import Workload
 from specctl.errors import UsageError
 from specctl.spec.config import SpecDecodeConfig
@@ -53,11 +54,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The report, whether Ctrl-C ended the run, and why requests failed (one line each, without repeats)."""
+    """The report, and what belongs beside it.
+
+    `failures`: why requests failed, one line each, without repeats. `notes`: where the runtime does otherwise than the
+    engine whose setting was measured.
+    """
 
     report: Report
     interrupted: bool
     failures: list[str]
+    notes: list[str]
 
 
 def run(order: Order, progress: Progress) -> Outcome:
@@ -68,14 +74,15 @@ def run(order: Order, progress: Progress) -> Outcome:
         set_threads(order.threads)
     sampling = _sampling(order.sampling)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
+    facts = environment(target)
     workload = workloads.encode(order.workload, target)
     runners = _runners(order, target, workload)
     schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling)
     measured = measure(schedule, workload, runners, progress)
     ties = TieRule(lambda prefix: top_margin(target, list(prefix)), near_tie_margin(target))
     setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners)
-    report = build_report(setup, measured, environment(target), ties if order.check_outputs else None)
-    return Outcome(report, measured.interrupted, _failures(measured, runners))
+    report = build_report(setup, measured, facts, ties if order.check_outputs else None)
+    return Outcome(report, measured.interrupted, _failures(measured, runners), _notes(runners))
 
 
 def shown(order: Order, progress: AbstractContextManager[Progress]) -> Outcome:
@@ -117,6 +124,11 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
     length = min(target.max_model_len, longest + order.sampling["max_tokens"] + widest)
     batch = max(EngineOptions().max_num_batched_tokens, level * widest)
     return EngineOptions(max_num_seqs=level, max_model_len=length, max_num_batched_tokens=batch, seed=order.seed)
+
+
+def _notes(runners: Sequence[Runner]) -> list[str]:
+    engines = [runner for runner in runners if isinstance(runner, EngineRunner)]
+    return [f"{label(runner.name, runner.k)}: {note}" for runner in engines for note in runner.notes]
 
 
 def _failures(measured: Measured, runners: Sequence[Runner]) -> list[str]:

@@ -136,7 +136,7 @@ def _render(outcome: Outcome, format: str, output_json: str | None) -> None:
         sys.stdout.write(_json(outcome.report))
     else:
         show(outcome.report)
-    for line in outcome.failures[:MAX_NAMED_FAILURES]:
+    for line in [*(f"note: {note}" for note in outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
         print(line, file=sys.stderr)
 
 

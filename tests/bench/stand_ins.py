@@ -21,10 +21,10 @@ class Clock:
 
 
 class ScriptedEngine:
-    """Plays `script[prompt[0]]`, a list of token chunks, one chunk a step; a step takes `step_s` for everything running.
+    """Plays `script[prompt[0]]`, a list of token chunks, one chunk a step; a step takes `step_s` for all that run.
 
-    A chunk of None is a step without tokens (prefill). Prompts that begin with `refused` are turned away by `add`, those
-    with `broken` end in an error.
+    A chunk of None is a step without tokens (prefill). Prompts that begin with `refused` are turned away by `add`,
+    those with `broken` end in an error.
     """
 
     def __init__(

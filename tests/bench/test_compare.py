@@ -139,7 +139,7 @@ def test_without_tolerance_only_an_exact_tie_passes() -> None:
 
 
 def test_a_real_difference_wins_over_an_earlier_near_tie() -> None:
-    matched = outputs([7, 8, 9], [7, 8, 3]) + [(record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
+    matched = [*outputs([7, 8, 9], [7, 8, 3]), (record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
     found = compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2.5}), 1e-3))
     assert found == ("different", Divergence(5, 0, 2.5))
 
@@ -163,7 +163,7 @@ def stats(drafted: int, accepted: int, empty: int) -> SpecStats:
 
 
 def test_a_whole_comparison() -> None:
-    """TPOT 20 ms against 10 ms; 6 tokens in 2 s against 6 in 1.5 s; 3 accepted in 2 steps: 2.5 a step, break-even 1.25."""
+    """TPOT 20 ms against 10 ms; 6 tokens in 2 s against 6 in 1.5 s; 3 accepted in 2 steps are 2.5 tokens a step."""
     base = [block(record(0, category="coding", tpot_s=0.03), record(1, tpot_s=0.01), duration_s=2.0)]
     fast = [
         block(

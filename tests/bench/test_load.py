@@ -82,7 +82,7 @@ def test_an_interrupted_block_leaves_the_engine_empty() -> None:
 
 def test_an_engine_that_forgets_a_request_is_found_out() -> None:
     engine = ScriptedEngine(Clock(), {1: [[5]]})
-    engine.add = lambda request: None  # type: ignore[method-assign]
+    engine.add = lambda _: None  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="no work"):
         runner(engine).run([job()], 1)
 

@@ -45,7 +45,8 @@ def test_the_same_method_with_two_k_is_two_candidates() -> None:
 
 def test_the_text_says_keep_drop_and_plain() -> None:
     assert judge([row("ngram", 1, 1.5), row("ngram", 8, 0.9)]).text == (
-        "Keep ngram (k=4) up to concurrency 1 and drop it above: TPOT changes by 1.50x [1.45, 1.55] at 1, 0.90x [0.85, 0.95] at 8."
+        "Keep ngram (k=4) up to concurrency 1 and drop it above: "
+        "TPOT changes by 1.50x [1.45, 1.55] at 1, 0.90x [0.85, 0.95] at 8."
     )
     assert judge([row("ngram", 1, 0.9)]).text.startswith("Keep plain decoding")
 
