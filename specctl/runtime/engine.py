@@ -48,7 +48,7 @@ class EngineOptions:
 
 @dataclass
 class _Batch:
-    """Rows of one step. ``logit_rows``: the rows whose logits are needed; ``firsts[i]``: where those of item i begin."""
+    """Rows of one step. ``logit_rows``: rows whose logits are needed; ``firsts[i]``: where those of item i begin."""
 
     tokens: list[int] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)

@@ -24,16 +24,17 @@ class Scheduler:
     def __init__(self, max_num_seqs: int, max_num_batched_tokens: int) -> None:
         self.running: list[Sequence] = []
         self.waiting: deque[Sequence] = deque()
+        self._by_id: dict[str, Sequence] = {}
         self._max_num_seqs = max_num_seqs
         self._budget = max_num_batched_tokens
 
     def add(self, sequence: Sequence) -> None:
         self.waiting.append(sequence)
+        self._by_id[sequence.request.id] = sequence
 
     def find(self, request_id: str) -> Sequence | None:
         """The waiting or running sequence of a request, or None."""
-        everyone = (*self.running, *self.waiting)
-        return next((sequence for sequence in everyone if sequence.request.id == request_id), None)
+        return self._by_id.get(request_id)
 
     def admit(self) -> list[Sequence]:
         """Give free slots, the lowest first, to those who wait longest: dense slots keep attention in one block."""
@@ -63,6 +64,7 @@ class Scheduler:
 
     def remove(self, sequence: Sequence) -> None:
         """Forget a sequence, wherever it is."""
+        del self._by_id[sequence.request.id]
         if sequence in self.running:
             self.running.remove(sequence)
         else:

@@ -7,6 +7,7 @@ cache can be cut back. Models with a recurrent state cannot be cut back and are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ class SlotCaches:
             # could not be cut back after a rejected draft. The model's own mask still hides what lies outside the
             # window.
             cache = self._caches[span.slot] = DynamicCache()
-        elif cache.get_seq_length() > span.start:
-            cache.crop(span.start)
+        elif (surplus := cache.get_seq_length() - span.start) > 0:
+            cache.crop(-surplus)
         return cache
 
 
@@ -44,6 +45,8 @@ class AdaptedModel:
 
     def __init__(self, model: Any) -> None:
         self._model = model.eval()
+        # transformers is renaming the argument, model by model.
+        self._cache_argument = "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
         config = model.config.get_text_config()
         self.vocab_size: int = model.get_output_embeddings().weight.shape[0]
         self.max_positions: int = getattr(config, "max_position_embeddings", None) or 1 << 20
@@ -69,7 +72,7 @@ class AdaptedModel:
         for span in spans:
             ids = torch.tensor([token_ids[begin : begin + span.count]], device=self.device)
             wanted = [row - begin for row in rows if begin <= row < begin + span.count]
-            out = self._model(input_ids=ids, past_key_values=cache.at(span), use_cache=True)
+            out = self._model(input_ids=ids, use_cache=True, **{self._cache_argument: cache.at(span)})
             parts.append(out.logits[0, wanted])
             begin += span.count
         return torch.cat(parts)
@@ -88,5 +91,5 @@ def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> Adap
             f"{model.config.model_type} keeps a recurrent state that cannot be cut back after a rejected draft",
             help="run this target on an engine that keeps snapshots of the state",
         )
-    model.to(device)
+    model.to(device)  # type: ignore[arg-type]
     return AdaptedModel(model)

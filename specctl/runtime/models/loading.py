@@ -100,6 +100,7 @@ def read_config(folder: Path) -> Any:
 
 def load_model(folder: Path, config: Any, dtype: torch.dtype, device: torch.device) -> Model:
     """The network in ``folder``, native where its config allows it."""
-    if why_not_native(config) is None and has_safetensors(folder):
+    pickled = any(folder.glob("pytorch_model*.bin")) and not has_safetensors(folder)
+    if why_not_native(config) is None and not pickled:
         return load_native(config, folder, dtype, device)
     return load_adapted(folder, dtype, device)

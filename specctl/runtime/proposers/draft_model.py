@@ -42,7 +42,7 @@ class DraftModelProposer:
 
     @classmethod
     def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> DraftModelProposer:
-        """Raises SpecctlError where the draft's vocabulary is not the target's, MissingError where there is no draft."""
+        """Raises SpecctlError where the vocabulary is not the target's, MissingError where there is no draft."""
         assert spec.model is not None, "a spec of this method names its draft"
         folder = model_folder(spec.model)
         config = read_config(folder)

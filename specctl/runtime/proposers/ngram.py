@@ -13,8 +13,8 @@ from specctl.spec.methods import Ngram
 
 MAX_DRAFTED = 128
 OWN_TEXT_ONLY = (
-    "the engine of this setting looks for n-grams in a pool shared by all requests; the bundled runtime looks only into the "
-    "request's own text, so its acceptance differs"
+    "the engine of this setting looks for n-grams in a pool shared by all requests; the bundled runtime looks only "
+    "into the request's own text, so its acceptance differs"
 )
 
 
