@@ -36,7 +36,7 @@ def tables(report: Report) -> list[Table]:
 
 
 def _main_table(report: Report) -> Table:
-    header = ("method", "k", "conc.", "accept", "length", "TPOT ms", "TTFT ms", "tok/s", "speed-up [95 %]", "outputs")
+    header = ("method", "k", "conc", "accept", "length", "TPOT ms", "TTFT ms", "tok/s", "speed-up [95 %]", "outputs")
     rows, marks = [], []
     for run in report["runs"]:
         against = _comparison(report, run)
@@ -105,7 +105,7 @@ def _category_tables(report: Report) -> list[Table]:
         part = names[start : start + CATEGORIES_A_TABLE]
         rows = tuple((*_who(run), *(_cell(run, against, name) for name in part)) for run, against in runs)
         marks = ("",) * len(rows)
-        found.append(Table("acceptance length and speed-up by category", ("method", "k", "conc.", *part), rows, marks))
+        found.append(Table("acceptance length and speed-up by category", ("method", "k", "conc", *part), rows, marks))
     return found
 
 
