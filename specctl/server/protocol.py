@@ -206,7 +206,7 @@ def messages(name: str, value: Any) -> list[Message]:
 
 def _message(name: str, value: Any) -> Message:
     fields = mapping(name, value)
-    for key in fields.keys() - {"role", "content"}:
+    for key in fields.keys() - {"role", "content", "name"}:
         # A client that sends an earlier answer back sends these too, empty.
         if key not in _EMPTY_MESSAGE_PARTS or fields[key] not in (None, [], ""):
             raise unsupported(f"{name}.{key[:64]}")
@@ -214,7 +214,9 @@ def _message(name: str, value: Any) -> Message:
     if role not in _ROLES:
         wanted = ", ".join(_ROLES)
         raise bad_request(f"'{name}.role' must be one of {wanted}", f"{name}.role", "invalid_value")
-    return {"role": _ROLES[role], "content": _content(f"{name}.content", fields.get("content"))}
+    found = {"role": _ROLES[role], "content": _content(f"{name}.content", fields.get("content"))}
+    # The participant's name is for the chat template, which may or may not show it.
+    return found if fields.get("name") is None else found | {"name": text(f"{name}.name", fields["name"])}
 
 
 def _content(name: str, value: Any) -> str:

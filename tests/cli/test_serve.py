@@ -107,7 +107,9 @@ def test_start_serve_and_drain(server: Process) -> None:
     clients = [threading.Thread(target=stream) for _ in range(12)]
     for client in clients:
         client.start()
+    limit = time.monotonic() + 60
     while _came_in(server) < 48:
+        assert time.monotonic() < limit
         time.sleep(0.005)
     assert server.end() == 0
     for client in clients:
@@ -191,3 +193,49 @@ def test_a_context_longer_than_the_model(tiny: Path) -> None:
     assert status == 1
     assert "97" in told
     assert "96" in told
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ["-sc", '{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1, "prompt_lookup_max": 4}'],
+        ["--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", 5],
+    ],
+    ids=["vllm", "sglang"],
+)
+def test_a_setting_in_the_words_of_an_engine(tiny: Path, setting: list[object]) -> None:
+    server = Process(*setting, tiny, "--served-model-name", "tiny")
+    try:
+        assert "speculation  ngram, k = 4" in server.text
+        body = {"prompt": "abababababab", "max_tokens": 60, "ignore_eos": True, "temperature": 0}
+        assert httpx.post(server.url + "/v1/completions", json=body, timeout=60).status_code == 200
+        page = httpx.get(server.url + "/metrics", timeout=10).text
+        assert re.search(r"^vllm:spec_decode_num_drafts_total{.*} [1-9]", page, re.MULTILINE)
+        assert server.end() == 0
+    finally:
+        server.process.kill()
+        server.process.wait(10)
+
+
+def test_a_setting_with_an_error_stops_before_anything_else(other: int) -> None:
+    status, told = refused(
+        "/nowhere/at/all", "--port", other, "-sc", '{"method": "ngram", "num_speculative_tokens": 0}'
+    )
+    assert status == 1
+    assert "error[SPC" in told
+    assert "num_speculative_tokens" in told
+
+
+def test_keys_come_from_all_three_places(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECCTL_API_KEY", "from-env")
+    (tmp_path / "keys").write_text("# two of them\nfrom-file\n\nalso-from-file\n", "utf-8")
+    server = Process(tiny, "--api-key", "from-option", "--api-key-file", tmp_path / "keys")
+    try:
+        wanted = {"from-env": 200, "from-file": 200, "also-from-file": 200, "from-option": 200, "other": 401}
+        for key, status in wanted.items():
+            answer = httpx.get(server.url + "/v1/models", headers={"Authorization": f"Bearer {key}"}, timeout=10)
+            assert answer.status_code == status
+        assert "from-" not in server.text
+    finally:
+        server.process.kill()
+        server.process.wait(10)
