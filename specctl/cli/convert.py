@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 def command(
     ctx: typer.Context,
     to: Annotated[str, typer.Option(help="The spelling to write: vllm, sglang, trtllm or specctl.")],
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to convert; - is standard input.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The file to convert; - is standard input.")
+    ] = None,
     to_release: Annotated[str | None, typer.Option(help="The release to write for.")] = None,
     engine: Annotated[str | None, typer.Option(help="Whose setting the source is, where it cannot be told.")] = None,
     release: Annotated[str | None, typer.Option(help="The release of the source.")] = None,
-    target: Annotated[str | None, typer.Option(help="The model that is served; SGLang's own numbers hang on it.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The model that is served; SGLang's own numbers hang on it.")
+    ] = None,
     dialect: Annotated[str | None, typer.Option(help="The spelling of the file, where it cannot be told.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> int:
@@ -49,8 +53,10 @@ def _report(settings: Settings, file: str | None, options: dict[str, str | None]
 
     given = settings.candidates()
     if len(given) + (file is not None) != 1:
-        raise UsageError(f"{len(given) + (file is not None)} settings are given; exactly one is converted",
-                         help="give one file, or the flags of one engine")
+        raise UsageError(
+            f"{len(given) + (file is not None)} settings are given; exactly one is converted",
+            help="give one file, or the flags of one engine",
+        )
     if file is not None:
         return check_path(file, **options)
     return settings.check(given[0], **options)
@@ -77,5 +83,3 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise MissingError(f"{output} cannot be written: {error.strerror}") from None
-
-

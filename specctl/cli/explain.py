@@ -11,14 +11,16 @@ from specctl.errors import UsageError
 
 
 def command(
-    topic: Annotated[str, typer.Argument(metavar="CODE|metrics", help="A code such as SPC104, its name, or the word metrics.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="CODE|metrics", help="A code such as SPC104, its name, or the word metrics.")
+    ],
 ) -> int:
     """Print the page of one rule, or the definitions of the metrics."""
     from specctl.rules.catalog import rules
-    from specctl.rules.pages import METRICS, page
+    from specctl.rules.pages import metrics, page
 
     if topic.lower() == "metrics":
-        sys.stdout.write(METRICS)
+        sys.stdout.write(metrics())
         return 0
     wanted = topic.upper()
     found = rules().get(wanted) or next((rule for rule in rules().values() if rule.name == topic.lower()), None)
@@ -27,6 +29,9 @@ def command(
 
         known = [*rules(), *(rule.name for rule in rules().values()), "metrics"]
         near = difflib.get_close_matches(topic, known, n=1) or difflib.get_close_matches(wanted, known, n=1)
-        raise UsageError(f"there is no rule {topic!r}", help=f"did you mean {near[0]}?" if near else "codes are SPC001 to SPC504, see docs/rules.md")
+        raise UsageError(
+            f"there is no rule {topic!r}",
+            help=f"did you mean {near[0]}?" if near else "codes are SPC001 to SPC504, see docs/rules.md",
+        )
     sys.stdout.write(page(found))
     return 0

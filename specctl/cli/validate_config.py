@@ -14,6 +14,7 @@ from specctl.errors import EXIT_FINDINGS, EXIT_MISSING, EXIT_OK, MissingError, U
 
 if TYPE_CHECKING:
     from specctl.rules.report import Report
+    from specctl.source import Document
 
 FORMATS = ("text", "json", "sarif", "github")
 ENDINGS = (".yaml", ".yml", ".json")
@@ -23,9 +24,13 @@ MARKS = (b"specul", b"spec-", b"spec_", b"decoding_type", b"specctl", b"num_spec
 
 def command(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None, typer.Argument(metavar="[FILE|FOLDER]...", help="Files and folders; - is standard input.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE|FOLDER]...", help="Files and folders; - is standard input.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="Whose rules apply: vllm, sglang, trtllm, specctl.")] = None,
-    release: Annotated[str | None, typer.Option(help="The engine's release (default: the one printed in the output).")] = None,
+    release: Annotated[
+        str | None, typer.Option(help="The engine's release (default: the one printed in the output).")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The model that is served: folder, id or bundled name.")] = None,
     platform: Annotated[str | None, typer.Option(help="A GPU kind such as h100 or mi300, or cpu.")] = None,
     dialect: Annotated[str | None, typer.Option(help="The spelling of the files, where it cannot be told.")] = None,
@@ -43,11 +48,20 @@ def command(
         from specctl.resources import resolve_model
 
         resolve_model(target)
-    options = {"engine": engine, "release": release, "target": target, "platform": platform, "dialect": dialect,
-               "select": _codes(select), "ignore": _codes(ignore)}
+    options = {
+        "engine": engine,
+        "release": release,
+        "target": target,
+        "platform": platform,
+        "dialect": dialect,
+        "select": _codes(select),
+        "ignore": _codes(ignore),
+    }
     settings: Settings = ctx.obj
     if not settings and not paths:
-        raise UsageError("nothing to check", help="give a file, a folder, or a setting such as --speculative-config '{...}'")
+        raise UsageError(
+            "nothing to check", help="give a file, a folder, or a setting such as --speculative-config '{...}'"
+        )
     reports = [settings.check(candidate, **options) for candidate in settings.candidates()]
     skipped = 0
     for path in paths or ():
@@ -72,7 +86,7 @@ def _codes(text: str) -> tuple[str, ...]:
 
 def _of_path(path: str, options: dict[str, object]) -> Iterator[Report | None]:
     """The reports of a file, or of all files of a folder; None for a file of a folder without a setting."""
-    from specctl.rules.checker import check_loaded, check_path
+    from specctl.rules.checker import check_loaded, check_path, mixed
 
     if path == "-" or not Path(path).is_dir():
         yield check_path(path, **options)  # type: ignore[arg-type]
@@ -82,11 +96,15 @@ def _of_path(path: str, options: dict[str, object]) -> Iterator[Report | None]:
         if document is None:
             yield None
             continue
-        report = check_loaded(document, **options)  # type: ignore[arg-type]
+        try:
+            report = check_loaded(document, **options)  # type: ignore[arg-type]
+        except UsageError as error:
+            yield mixed(document, error.message)
+            continue
         yield None if any(each.code == "SPC013" for each in report.diagnostics) else report
 
 
-def _candidate(file: Path) -> object | None:
+def _candidate(file: Path) -> Document | None:
     from specctl.source.document import from_bytes
 
     try:

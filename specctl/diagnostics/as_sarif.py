@@ -26,7 +26,12 @@ def _location(found: Diagnostic, one: Result) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(one.source)}}
     span = found.span
     if span is not None:
-        physical["region"] = {"startLine": span.line, "startColumn": span.column, "endLine": span.end_line, "endColumn": span.end_column}
+        physical["region"] = {
+            "startLine": span.line,
+            "startColumn": span.column,
+            "endLine": span.end_line,
+            "endColumn": span.end_column,
+        }
     return {"physicalLocation": physical}
 
 
@@ -48,9 +53,12 @@ def render(results: Iterable[Result], skipped_files: int = 0, *, version: str = 
     codes = {found.code: found for one in listed for found in one.diagnostics}
     index = {code: number for number, code in enumerate(sorted(codes))}
     rules = [
-        {"id": code, "name": "".join(part.title() for part in codes[code].name.split("-")),
-         "shortDescription": {"text": codes[code].name.replace("-", " ") or code},
-         "defaultConfiguration": {"level": _LEVELS[codes[code].severity]}}
+        {
+            "id": code,
+            "name": "".join(part.title() for part in codes[code].name.split("-")),
+            "shortDescription": {"text": codes[code].name.replace("-", " ") or code},
+            "defaultConfiguration": {"level": _LEVELS[codes[code].severity]},
+        }
         for code in sorted(codes)
     ]
     run = {

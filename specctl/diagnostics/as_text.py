@@ -71,13 +71,15 @@ def _verdict(one: Result, paint: Paint) -> str:
         "fails-at-start": (ERROR, "takes this setting, then fails when it starts"),
     }
     style, text = words[one.verdict]
-    name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(one.engine, one.engine)
+    if one.engine == "unknown":
+        return f"{one.source}: {paint(ERROR, 'no setting could be read')}"
+    name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(
+        one.engine, one.engine
+    )
     return f"{one.source}: {name} {one.release} {paint(style, text)}"
 
 
-def render(
-    results: Iterable[Result], skipped_files: int = 0, *, colour: bool = False, quiet: bool = False
-) -> str:
+def render(results: Iterable[Result], skipped_files: int = 0, *, colour: bool = False, quiet: bool = False) -> str:
     """All results as text, ending in a newline. `quiet` leaves out results without any diagnostic."""
     paint = colour_paint if colour else plain_paint
     listed = list(results)

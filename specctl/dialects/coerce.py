@@ -149,4 +149,10 @@ def word_float(raw: str) -> float:
         raise BadValue("a number") from None
 
 
-WORDS: dict[str, Callable[[Any], Any]] = {"int": word_int, "float": word_float, "str": text, "bool": anything, "any": anything}
+WORDS: dict[str, Callable[[Any], Any]] = {
+    "int": word_int,
+    "float": word_float,
+    "str": text,
+    "bool": anything,
+    "any": anything,
+}

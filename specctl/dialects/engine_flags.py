@@ -1,6 +1,7 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """The names of the engines' other flags: what tells a typo from a flag that is none of our business.
 
-Facts of SGLang 0.5.22 and vLLM 0.31.0, by the number of values a flag takes; flags of speculation stand in the dialects' rows.
+Facts of SGLang 0.5.22 and vLLM 0.31.0, by the number of values a flag takes; flags of speculation stand in the rows.
 """
 
 SGLANG_SWITCHES = """

@@ -16,22 +16,36 @@ ROWS: tuple[Field, ...] = (
     Field("target", "target", doc="the model that is served: bundled name, folder or id"),
     Field("method", None, nullable=False, doc="how tokens are drafted"),
     Field("model", "model", doc="the draft: bundled name, folder or id"),
-    Field("num_speculative_tokens", "num_speculative_tokens", "int", nullable=False, minimum=1, doc="drafted tokens a step and request"),
-    Field("draft_sample_method", "draft_sample_method", nullable=False, choices=("greedy", "probabilistic"),
-          doc="how the draft picks its tokens"),
+    Field(
+        "num_speculative_tokens",
+        "num_speculative_tokens",
+        "int",
+        nullable=False,
+        minimum=1,
+        doc="drafted tokens a step and request",
+    ),
+    Field(
+        "draft_sample_method",
+        "draft_sample_method",
+        nullable=False,
+        choices=("greedy", "probabilistic"),
+        doc="how the draft picks its tokens",
+    ),
     Field("max_concurrency", "max_concurrency", "int", minimum=1, doc="drafts up to this many requests at once"),
     Field("schedule", None, "any", doc="draft length by batch size: [first, last or null, k]"),
     Field("acceptance", None, "object", doc="how drafted tokens are verified"),
     Field("draft", None, "object", doc="how the draft is loaded and run"),
     Field("tree", None, "object", doc="a drafted tree: topk and num_nodes"),
-    Field("engines", None, "object", doc="releases that this setting was made for, such as vllm: \">=0.31\""),
+    Field("engines", None, "object", doc='releases that this setting was made for, such as vllm: ">=0.31"'),
     Field("source", None, "any", doc="where the setting comes from"),
     Field("published", None, "any", doc="published acceptance lengths"),
     Field("advice", None, "any", doc="up to which load the setting pays"),
     Field("engine_options", None, "object", doc="native keys kept as they are: vllm: {...}"),
 )
 ACCEPTANCE: tuple[Field, ...] = (
-    Field("method", "acceptance.method", nullable=False, choices=("standard", "block", "typical", "relaxed", "synthetic")),
+    Field(
+        "method", "acceptance.method", nullable=False, choices=("standard", "block", "typical", "relaxed", "synthetic")
+    ),
     Field("synthetic_rates", "acceptance.synthetic_rates", "floats"),
     Field("synthetic_length", "acceptance.synthetic_length", "float"),
     Field("threshold_single", "acceptance.threshold_single", "float", nullable=False, minimum=0, maximum=1),
@@ -54,7 +68,10 @@ DRAFT: tuple[Field, ...] = (
     Field("window_size", "draft.window_size", "int", minimum=1),
     Field("sink_size", "draft.sink_size", "int", minimum=0),
 )
-TREE: tuple[Field, ...] = (Field("topk", None, "int", nullable=False, minimum=1), Field("num_nodes", None, "int", minimum=1))
+TREE: tuple[Field, ...] = (
+    Field("topk", None, "int", nullable=False, minimum=1),
+    Field("num_nodes", None, "int", minimum=1),
+)
 
 _RANGES: dict[str, dict[str, Any]] = {
     "prompt_lookup_min": {"minimum": 1},
@@ -76,7 +93,16 @@ def method_rows(method: str) -> tuple[Field, ...]:
         name = str(row.type).split(" ", 1)[0].split("[", 1)[0]
         kind = METHOD_KINDS.get(name, "ints")
         nullable = row.default is None
-        found.append(Field(row.name, f"method.{row.name}", kind, nullable=nullable, default=row.default, **_RANGES.get(row.name, {})))
+        found.append(
+            Field(
+                row.name,
+                f"method.{row.name}",
+                kind,
+                nullable=nullable,
+                default=row.default,
+                **_RANGES.get(row.name, {}),
+            )
+        )
     return tuple(found)
 
 

@@ -23,8 +23,14 @@ def read(document: Document, around: Surroundings, release: str, form: str) -> R
     if not document.readable:
         reading.blocked = True
     elif form == "argv" or not isinstance(value, dict):
-        reading.say(Finding("SPC011", f"the setting is {shown(value)}; a mapping with specctl: 1 and method: was wanted", (),
-                            help="write specctl: 1, method: ngram, num_speculative_tokens: 4"))
+        reading.say(
+            Finding(
+                "SPC011",
+                f"the setting is {shown(value)}; a mapping with specctl: 1 and method: was wanted",
+                (),
+                help="write specctl: 1, method: ngram, num_speculative_tokens: 4",
+            )
+        )
         reading.blocked = True
     else:
         _root(reading, value)
@@ -52,8 +58,15 @@ def _bad_method(reading: Reading, name: Any) -> None:
     reading.blocked = True
     near = nearest(str(name), METHODS) if name is not None else None
     message = f"{shown(name)} is no method of specctl" if name is not None else "the method is missing"
-    reading.say(Finding("SPC101", message, ("method",), help=f"did you mean {near}?" if near else f"methods are {', '.join(METHODS)}",
-                        fix=Fix(("method",), near) if near else None))
+    reading.say(
+        Finding(
+            "SPC101",
+            message,
+            ("method",),
+            help=f"did you mean {near}?" if near else f"methods are {', '.join(METHODS)}",
+            fix=Fix(("method",), near) if near else None,
+        )
+    )
 
 
 def _keys(reading: Reading, value: dict[Any, Any], rows: dict[str, Field], base: Route) -> dict[str, Any]:
@@ -73,9 +86,19 @@ def _keys(reading: Reading, value: dict[Any, Any], rows: dict[str, Field], base:
 
 def _unknown(key: str, raw: Any, route: Route, known: Iterable[str]) -> Finding:
     near = nearest(key, known)
-    help_text = f"did you mean {near}?" if near else explain_key(key, raw, ENGINE) or "native keys of an engine go into engine_options"
-    return Finding("SPC005", f"specctl's format has no key {key!r} here", route, at_key=True, help=help_text,
-                   fix=Fix(route, key=near, replacement=raw) if near else None)
+    help_text = (
+        f"did you mean {near}?"
+        if near
+        else explain_key(key, raw, ENGINE) or "native keys of an engine go into engine_options"
+    )
+    return Finding(
+        "SPC005",
+        f"specctl's format has no key {key!r} here",
+        route,
+        at_key=True,
+        help=help_text,
+        fix=Fix(route, key=near, replacement=raw) if near else None,
+    )
 
 
 def _schedule(reading: Reading, raw: Any) -> tuple[ScheduleStep, ...] | None:
@@ -83,9 +106,18 @@ def _schedule(reading: Reading, raw: Any) -> tuple[ScheduleStep, ...] | None:
         return None
     wanted = "a list of entries [first batch size, last or null, k]"
     try:
-        steps = tuple(ScheduleStep(lax_int(first), None if last is None else lax_int(last), lax_int(k)) for first, last, k in raw)
+        steps = tuple(
+            ScheduleStep(lax_int(first), None if last is None else lax_int(last), lax_int(k)) for first, last, k in raw
+        )
     except (BadValue, TypeError, ValueError):
-        reading.say(Finding("SPC006", f"schedule is {shown(raw)}; {wanted} was wanted", ("schedule",), help="write [[1, 8, 4], [9, null, 0]]"))
+        reading.say(
+            Finding(
+                "SPC006",
+                f"schedule is {shown(raw)}; {wanted} was wanted",
+                ("schedule",),
+                help="write [[1, 8, 4], [9, null, 0]]",
+            )
+        )
         return None
     fault = _fault(steps)
     if fault:
@@ -121,8 +153,14 @@ def _tree(reading: Reading, raw: Any) -> Tree | None:
 
 def _finish(reading: Reading, name: str, found: dict[str, Any], value: dict[Any, Any]) -> None:
     options = value.get("engine_options")
-    kept = {str(engine): dict(keys) for engine, keys in options.items() if isinstance(keys, dict)} if isinstance(options, dict) else {}
-    spec: SpecDecodeConfig = assemble(METHODS[name](), found, engine_options=kept, origin=Origin(reading.document.source, ENGINE, "1"))
+    kept = (
+        {str(engine): dict(keys) for engine, keys in options.items() if isinstance(keys, dict)}
+        if isinstance(options, dict)
+        else {}
+    )
+    spec: SpecDecodeConfig = assemble(
+        METHODS[name](), found, engine_options=kept, origin=Origin(reading.document.source, ENGINE, "1")
+    )
     reading.spec = spec
     if reading.around.target is None and spec.target is not None:
         reading.around.target = spec.target
@@ -135,5 +173,8 @@ def _effective(spec: SpecDecodeConfig) -> dict[str, Any]:
     from dataclasses import fields
 
     own = {row.name: getattr(spec.method, row.name) for row in fields(spec.method)}
-    return {"method": spec.method.name, "model": spec.model, "num_speculative_tokens": spec.num_speculative_tokens} | own | {
-        "draft_sample_method": spec.draft_sample_method}
+    return (
+        {"method": spec.method.name, "model": spec.model, "num_speculative_tokens": spec.num_speculative_tokens}
+        | own
+        | {"draft_sample_method": spec.draft_sample_method}
+    )

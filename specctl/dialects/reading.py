@@ -91,9 +91,8 @@ class Surroundings:
 class Reading:
     """One setting in an engine's own words.
 
-    `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read. `effective`: what
-    the engine ends up with, under its own names, and `changes` how it came to differ.
-    """
+    `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read.
+    `effective`: what the engine ends up with, under its own names, and `changes` how it came to differ."""
 
     dialect: str
     engine: str
@@ -151,8 +150,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return table[found[0]] if found else None
 
 
-def coerce(reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[str, Any], *, silent: bool = False) -> Value:
-    """The value of one key as the engine's parser sees it; says SPC006 where it refuses, SPC010 where it reads it otherwise."""
+def coerce(
+    reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[str, Any], *, silent: bool = False
+) -> Value:
+    """The value of one key as the engine's parser sees it; says SPC006 where it refuses, SPC010 where it reads it
+    otherwise.
+    """
     if raw is None and row.nullable:
         return Value(row.key, raw, None, route, row)
     try:
@@ -161,8 +164,15 @@ def coerce(reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[
         reading.say(_bad_type(row, raw, route, bad.wanted))
         return Value(row.key, raw, None, route, row, good=False)
     if not silent and _differs(raw, value):
-        reading.say(Finding("SPC010", f"{row.key} is {shown(raw)}; the engine reads it as {shown(value)}", route,
-                            help=f"write {shown(value)}", fix=Fix(route, value)))
+        reading.say(
+            Finding(
+                "SPC010",
+                f"{row.key} is {shown(raw)}; the engine reads it as {shown(value)}",
+                route,
+                help=f"write {shown(value)}",
+                fix=Fix(route, value),
+            )
+        )
     return Value(row.key, raw, value, route, row)
 
 

@@ -1,8 +1,9 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """SGLang's flags of speculation, its algorithm names, and the writer.
 
-Facts: SGLang 0.5.22, `srt/arg_groups/fields/spec.py`. Everything is a flat flag read by argparse; hyphens only; `int()` and `float()` read
-the numbers. A row's key is the flag with underscores, as SGLang's Python arguments spell it.
-"""
+Facts: SGLang 0.5.22, `srt/arg_groups/fields/spec.py`. Everything is a flat flag read by argparse; hyphens only;
+`int()` and `float()` read the numbers. A row's key is the flag with underscores, as SGLang's Python arguments spell
+it."""
 
 from __future__ import annotations
 
@@ -13,23 +14,33 @@ from specctl.spec import SpecDecodeConfig
 
 ENGINE = "sglang"
 LOAD_FORMATS = tuple(
-    "auto pt safetensors instanttensor npcache dummy sharded_state presharded gguf expert_pack bitsandbytes mistral layered flash_rl "
-    "remote remote_instance fastsafetensors private runai_streamer".split()
+    (
+        "auto pt safetensors instanttensor npcache dummy sharded_state presharded gguf expert_pack "
+        "bitsandbytes mistral layered flash_rl remote remote_instance fastsafetensors private runai_streamer"
+    ).split()
 )
 QUANTIZATIONS = tuple(
-    "awq fp8 mxfp8 gptq gptq_marlin awq_marlin bitsandbytes gguf modelopt modelopt_fp8 modelopt_fp4 nvfp4_online modelopt_mixed "
-    "petit_nvfp4 w8a8_int8 w8a8_fp8 moe_wna16 w4afp8 mxfp4 auto-round auto-round-int8 compressed-tensors modelslim mxfp_w4a8 quark "
-    "quark_int4fp8_moe quark_mxfp4 mlx_q4 mlx_q8 unquant humming".split()
+    (
+        "awq fp8 mxfp8 gptq gptq_marlin awq_marlin bitsandbytes gguf modelopt modelopt_fp8 modelopt_fp4 "
+        "nvfp4_online modelopt_mixed petit_nvfp4 w8a8_int8 w8a8_fp8 moe_wna16 w4afp8 mxfp4 auto-round "
+        "auto-round-int8 compressed-tensors modelslim mxfp_w4a8 quark quark_int4fp8_moe quark_mxfp4 mlx_q4 "
+        "mlx_q8 unquant humming"
+    ).split()
 )
 MOE_RUNNERS = tuple(
-    "auto deep_gemm triton triton_kernel flashinfer_trtllm experimental_sgl_trtllm flashinfer_trtllm_routed flashinfer_cutlass "
-    "flashinfer_mxfp4 flashinfer_cutedsl flashinfer_megamoe cutlass aiter marlin humming experimental_sgl_marlin hpc_ops megamoe "
-    "intel_xpu".split()
+    (
+        "auto deep_gemm triton triton_kernel flashinfer_trtllm experimental_sgl_trtllm "
+        "flashinfer_trtllm_routed flashinfer_cutlass flashinfer_mxfp4 flashinfer_cutedsl flashinfer_megamoe "
+        "cutlass aiter marlin humming experimental_sgl_marlin hpc_ops megamoe intel_xpu"
+    ).split()
 )
-MOE_A2A = tuple("none deepep mooncake nixl mori ascend_fuseep flashinfer megamoe deepep_v2 pplx ascend_tp".split())
+MOE_A2A = tuple(("none deepep mooncake nixl mori ascend_fuseep flashinfer megamoe deepep_v2 pplx ascend_tp").split())
 ATTENTION_BACKENDS = tuple(
-    "triton torch_native flex_attention dsa nsa qsa dsv4 compressed fa3 fa4 flashinfer llada2_cfg_flashinfer flashmla trtllm_mla "
-    "cutedsl_mla tokenspeed_mla trtllm_mha hpc_ops minicpm_flashattn minicpm_flashinfer aiter wave intel_amx ascend intel_xpu".split()
+    (
+        "triton torch_native flex_attention dsa nsa qsa dsv4 compressed fa3 fa4 flashinfer "
+        "llada2_cfg_flashinfer flashmla trtllm_mla cutedsl_mla tokenspeed_mla trtllm_mha hpc_ops "
+        "minicpm_flashattn minicpm_flashinfer aiter wave intel_amx ascend intel_xpu"
+    ).split()
 )
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "NONE")
 EAGLE_FAMILY = frozenset({"EAGLE", "EAGLE3", "STANDALONE"})
@@ -41,27 +52,66 @@ ROWS: tuple[Field, ...] = (
     Field("speculative_num_steps", None, "int", doc="sequential draft forwards, the depth of the tree"),
     Field("speculative_eagle_topk", None, "int", doc="branches a step; 1 is a chain"),
     Field("speculative_num_draft_tokens", None, "int", doc="verified nodes a step, the root counted"),
-    Field("speculative_draft_model_revision", "draft.revision", doc="revision of the draft; `main` where a path is given without it"),
-    Field("speculative_draft_load_format", "draft.load_format", choices=LOAD_FORMATS, doc="how the draft's weights are loaded"),
-    Field("speculative_draft_model_quantization", "draft.quantization", choices=QUANTIZATIONS,
-          doc="quantization of the draft; unset: the target's flag; `unquant`: none"),
+    Field(
+        "speculative_draft_model_revision",
+        "draft.revision",
+        doc="revision of the draft; `main` where a path is given without it",
+    ),
+    Field(
+        "speculative_draft_load_format",
+        "draft.load_format",
+        choices=LOAD_FORMATS,
+        doc="how the draft's weights are loaded",
+    ),
+    Field(
+        "speculative_draft_model_quantization",
+        "draft.quantization",
+        choices=QUANTIZATIONS,
+        doc="quantization of the draft; unset: the target's flag; `unquant`: none",
+    ),
     Field("speculative_draft_attention_backend", "draft.attention_backend", doc="attention kernels of the draft"),
-    Field("speculative_draft_kv_cache_dtype", "draft.kv_cache_dtype", choices=("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16"),
-          doc="number format of the draft's cache"),
+    Field(
+        "speculative_draft_kv_cache_dtype",
+        "draft.kv_cache_dtype",
+        choices=("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16"),
+        doc="number format of the draft's cache",
+    ),
     Field("speculative_draft_window_size", "draft.window_size", "int", doc="sliding window of the draft, in tokens"),
     Field("speculative_draft_sink_size", "draft.sink_size", "int", doc="first tokens kept beside the window"),
-    Field("speculative_moe_runner_backend", "draft.moe_backend", choices=MOE_RUNNERS, doc="expert kernels of the draft"),
-    Field("speculative_accept_threshold_single", "acceptance.threshold_single", "float", default=1.0,
-          doc="accept a draft token whose target probability is at least this"),
-    Field("speculative_accept_threshold_acc", "acceptance.threshold_acc", "float", default=1.0,
-          doc="divides the accumulated target probability"),
+    Field(
+        "speculative_moe_runner_backend", "draft.moe_backend", choices=MOE_RUNNERS, doc="expert kernels of the draft"
+    ),
+    Field(
+        "speculative_accept_threshold_single",
+        "acceptance.threshold_single",
+        "float",
+        default=1.0,
+        doc="accept a draft token whose target probability is at least this",
+    ),
+    Field(
+        "speculative_accept_threshold_acc",
+        "acceptance.threshold_acc",
+        "float",
+        default=1.0,
+        doc="divides the accumulated target probability",
+    ),
     Field("speculative_use_rejection_sampling", None, SWITCH, doc="sampled drafts with rejection sampling"),
     Field("speculative_use_block_verification", None, SWITCH, doc="joint verification of a block"),
     Field("speculative_token_map", None, doc="table of frequent tokens (FR-Spec)"),
-    Field("speculative_attention_mode", None, choices=("prefill", "decode"), doc="which half of a split attention backend verifies"),
+    Field(
+        "speculative_attention_mode",
+        None,
+        choices=("prefill", "decode"),
+        doc="which half of a split attention backend verifies",
+    ),
     Field("speculative_moe_a2a_backend", None, choices=MOE_A2A, doc="expert all-to-all of the draft"),
     Field("speculative_enable_w4a4_mxfp4_megamoe", None, SWITCH, doc="MegaMoE type of the draft"),
-    Field("speculative_dsa_topk_backend", None, choices=("sgl-kernel", "torch", "flashinfer"), doc="indexer kernels of the draft"),
+    Field(
+        "speculative_dsa_topk_backend",
+        None,
+        choices=("sgl-kernel", "torch", "flashinfer"),
+        doc="indexer kernels of the draft",
+    ),
     Field("speculative_skip_dp_mlp_sync", None, SWITCH, doc="skip a synchronisation of attention DP"),
     Field("enable_multi_layer_eagle", None, SWITCH, doc="one prediction layer for each step"),
     Field("speculative_adaptive", None, SWITCH, doc="draft length follows the acceptance"),
@@ -71,11 +121,21 @@ ROWS: tuple[Field, ...] = (
     Field("speculative_dspark_block_size", None, "int", doc="drafted tokens of DSPARK, the root not counted"),
     Field("speculative_dspark_sps_table_path", None, doc="cost table of ragged verification"),
     Field("speculative_dspark_confidence_sts_path", None, doc="calibration of ragged verification"),
-    Field("speculative_dspark_align_verify_tokens_to_graph_tier", None, SWITCH, doc="round the verified width to a graph size"),
+    Field(
+        "speculative_dspark_align_verify_tokens_to_graph_tier",
+        None,
+        SWITCH,
+        doc="round the verified width to a graph size",
+    ),
     Field("uno_lora_path", None, doc="the LoRA adapter of UNO"),
     Field("speculative_ngram_min_bfs_breadth", None, "int", doc="least breadth of the lookup tree"),
     Field("speculative_ngram_max_bfs_breadth", None, "int", doc="greatest breadth of the lookup tree; becomes topk"),
-    Field("speculative_ngram_match_type", None, choices=("BFS", "PROB"), doc="order of matches: by recency or by frequency"),
+    Field(
+        "speculative_ngram_match_type",
+        None,
+        choices=("BFS", "PROB"),
+        doc="order of matches: by recency or by frequency",
+    ),
     Field("speculative_ngram_max_trie_depth", None, "int", doc="matched suffix and draft together, in tokens"),
     Field("speculative_ngram_capacity", None, "int", doc="nodes of the trie"),
     Field("speculative_ngram_external_corpus_path", None, doc="JSON lines that the trie is filled with"),
@@ -131,7 +191,9 @@ def values(spec: SpecDecodeConfig) -> dict[str, Any]:
         found["speculative_use_rejection_sampling"] = True
     if spec.acceptance.method == "block":
         found["speculative_use_block_verification"] = True
-    return {key: value for key, value in (found | dict(spec.engine_options.get(ENGINE, {}))).items() if value is not None}
+    return {
+        key: value for key, value in (found | dict(spec.engine_options.get(ENGINE, {}))).items() if value is not None
+    }
 
 
 def write(spec: SpecDecodeConfig, release: str) -> list[str]:
@@ -153,8 +215,15 @@ def algorithm(spec: SpecDecodeConfig) -> str | None:
     name = spec.method.name
     if name == "mtp":
         return "NEXTN" if spec.model is not None else "EAGLE"
-    table = {"ngram": "NGRAM", "draft_model": "STANDALONE", "eagle": "EAGLE", "eagle3": "EAGLE3", "dflash": "DFLASH",
-             "dspark": "DSPARK", "uno": "UNO"}
+    table = {
+        "ngram": "NGRAM",
+        "draft_model": "STANDALONE",
+        "eagle": "EAGLE",
+        "eagle3": "EAGLE3",
+        "dflash": "DFLASH",
+        "dspark": "DSPARK",
+        "uno": "UNO",
+    }
     return table.get(name)
 
 

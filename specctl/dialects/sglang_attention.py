@@ -8,11 +8,30 @@ from specctl.dialects.reading import Reading
 
 HOPPER = ("h100", "h200", "h20", "h800", "gh200")
 BLACKWELL = ("b100", "b200", "b300", "gb200", "gb300")
-MLA_TYPES = frozenset({"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "longcat_flash", "glm_moe_dsa", "bailing_moe_v2_5",
-                       "minicpm3", "deepseek_vl_v2", "mistral_large_3"})
+MLA_TYPES = frozenset(
+    {
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "kimi_k2",
+        "kimi_k25",
+        "longcat_flash",
+        "glm_moe_dsa",
+        "bailing_moe_v2_5",
+        "minicpm3",
+        "deepseek_vl_v2",
+        "mistral_large_3",
+    }
+)
 SPARSE = frozenset({"DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"})
-_PAGES = {"flashmla": (64,), "trtllm_mla": (32, 64), "tokenspeed_mla": (32, 64), "cutedsl_mla": (32, 64),
-          "trtllm_mha": (16, 32, 64, 128), "hpc_ops": (64,)}
+_PAGES = {
+    "flashmla": (64,),
+    "trtllm_mla": (32, 64),
+    "tokenspeed_mla": (32, 64),
+    "cutedsl_mla": (32, 64),
+    "trtllm_mha": (16, 32, 64, 128),
+    "hpc_ops": (64,),
+}
 
 
 def attention(reading: Reading, effective: dict[str, Any]) -> None:
@@ -37,7 +56,14 @@ def _page(reading: Reading, used: list[str | None], given: Any) -> int:
         draft_only = name is not None and name == used[3] and name not in used[:3] and name != "trtllm_mha"
         if allowed and page not in allowed and not draft_only:
             if given is not None:
-                reading.change("SPC323", "page_size", given, 64, f"the attention backend {name} needs it", f"write --page-size {allowed[-1]}")
+                reading.change(
+                    "SPC323",
+                    "page_size",
+                    given,
+                    64,
+                    f"the attention backend {name} needs it",
+                    f"write --page-size {allowed[-1]}",
+                )
             page = 64
     return page
 

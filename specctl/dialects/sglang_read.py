@@ -20,11 +20,27 @@ from specctl.source import Document, read_file, read_yaml
 from specctl.source.command import entry_of
 from specctl.source.flags import Given, Misuse, parse_options
 
-_ALIASES = {"--tp": "--tp-size", "--dp": "--dp-size", "--tensor-parallel-size": "--tp-size", "--data-parallel-size": "--dp-size",
-            "--pipeline-parallel-size": "--pp-size", "--attention-data-parallel-size": "--attn-dp-size", "--model": "--model-path"}
+_ALIASES = {
+    "--tp": "--tp-size",
+    "--dp": "--dp-size",
+    "--tensor-parallel-size": "--tp-size",
+    "--data-parallel-size": "--dp-size",
+    "--pipeline-parallel-size": "--pp-size",
+    "--attention-data-parallel-size": "--attn-dp-size",
+    "--model": "--model-path",
+}
 # Actions that the config file's reader refuses by name.
-_NOT_IN_FILE = frozenset({"speculative-enable-w4a4-mxfp4-megamoe", "disable-cuda-graph", "enable-dp-attention", "lora-paths",
-                          "ple-offload-embedding", "lora-strict-loading", "dcp-replicate-q-proj"})
+_NOT_IN_FILE = frozenset(
+    {
+        "speculative-enable-w4a4-mxfp4-megamoe",
+        "disable-cuda-graph",
+        "enable-dp-attention",
+        "lora-paths",
+        "ple-offload-embedding",
+        "lora-strict-loading",
+        "dcp-replicate-q-proj",
+    }
+)
 
 
 @dataclass
@@ -81,8 +97,15 @@ def _argv(reading: Reading, words: _Words) -> int:
             at += 2
             continue
         if tokens[at].startswith("--config="):
-            reading.say(Finding("SPC326", "--config=FILE is taken and then ignored; only --config FILE is read", (at,),
-                                help="write --config and the file as two words", severity="warning"))
+            reading.say(
+                Finding(
+                    "SPC326",
+                    "--config=FILE is taken and then ignored; only --config FILE is read",
+                    (at,),
+                    help="write --config and the file as two words",
+                    severity="warning",
+                )
+            )
         words.add(tokens[at], (at,))
         at += 1
     return positionals
@@ -91,7 +114,14 @@ def _argv(reading: Reading, words: _Words) -> int:
 def _config_file(reading: Reading, words: _Words, name: str, route: Route) -> None:
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
-        reading.say(Finding("SPC012", f"--config takes a .yaml or .yml file, not {path.name!r}", route, help="rename the file to .yaml"))
+        reading.say(
+            Finding(
+                "SPC012",
+                f"--config takes a .yaml or .yml file, not {path.name!r}",
+                route,
+                help="rename the file to .yaml",
+            )
+        )
         return
     try:
         document = read_file(path)
@@ -113,8 +143,14 @@ def _mapping_words(reading: Reading, words: _Words, value: Any, base: Route) -> 
     if value is None:
         return
     if not isinstance(value, dict):
-        reading.say(Finding("SPC011", f"the file's root is {shown(value)}; a mapping from flags to values was wanted", base,
-                            help="write one flag a line: speculative-algorithm: EAGLE3"))
+        reading.say(
+            Finding(
+                "SPC011",
+                f"the file's root is {shown(value)}; a mapping from flags to values was wanted",
+                base,
+                help="write one flag a line: speculative-algorithm: EAGLE3",
+            )
+        )
         reading.blocked = True
         return
     known = table()
@@ -125,7 +161,15 @@ def _mapping_words(reading: Reading, words: _Words, value: Any, base: Route) -> 
 def _one_word(reading: Reading, words: _Words, key: str, item: Any, route: Route, known: dict[str, str]) -> None:
     name = f"--{key}"
     if key in _NOT_IN_FILE:
-        reading.say(Finding("SPC008", f"{key} cannot be given in the config file", route, at_key=True, help=f"give --{key} on the command line"))
+        reading.say(
+            Finding(
+                "SPC008",
+                f"{key} cannot be given in the config file",
+                route,
+                at_key=True,
+                help=f"give --{key} on the command line",
+            )
+        )
     elif isinstance(item, bool) and (known.get(name) == "switch" or (item is False and "_" in key)):
         if item:
             words.add(name, route)
@@ -136,9 +180,15 @@ def _one_word(reading: Reading, words: _Words, key: str, item: Any, route: Route
     else:
         words.add(name, route)
         if item is None:
-            reading.say(Finding("SPC326", f"{key}: null becomes the text None", route, severity="warning", help="leave the key out"))
+            reading.say(
+                Finding(
+                    "SPC326", f"{key}: null becomes the text None", route, severity="warning", help="leave the key out"
+                )
+            )
             reading.notes.setdefault("null_keys", set()).add(key.replace("-", "_"))
-        text = json.dumps(item) if isinstance(item, dict) else str(item).lower() if isinstance(item, bool) else str(item)
+        text = (
+            json.dumps(item) if isinstance(item, dict) else str(item).lower() if isinstance(item, bool) else str(item)
+        )
         words.add(text, route)
 
 
@@ -159,8 +209,15 @@ def _python(reading: Reading) -> None:
             reading.around.args.setdefault(str(key), item)
         else:
             near = nearest(str(key), [*rows, *known])
-            reading.say(Finding("SPC005", f"SGLang has no argument {key!r}", (key,), at_key=True,
-                                help=explain_key(str(key), item, ENGINE) or (f"did you mean {near!r}?" if near else None)))
+            reading.say(
+                Finding(
+                    "SPC005",
+                    f"SGLang has no argument {key!r}",
+                    (key,),
+                    at_key=True,
+                    help=explain_key(str(key), item, ENGINE) or (f"did you mean {near!r}?" if near else None),
+                )
+            )
 
 
 def _parse(reading: Reading, words: _Words, positionals: int) -> None:
@@ -192,7 +249,14 @@ def _other(reading: Reading, each: Given, route: Route) -> None:
         try:
             value = int(each.value)
         except ValueError:
-            reading.say(Finding("SPC006", f"{each.flag} is {shown(each.value)}; a whole number was wanted", route, help=f"write {each.flag} 1"))
+            reading.say(
+                Finding(
+                    "SPC006",
+                    f"{each.flag} is {shown(each.value)}; a whole number was wanted",
+                    route,
+                    help=f"write {each.flag} 1",
+                )
+            )
             return
     if key == "model_path":
         reading.around.target = each.value
@@ -213,23 +277,41 @@ def _misuse(reading: Reading, wrong: Misuse, words: _Words, known: dict[str, str
     elif wrong.kind == "value-unwanted":
         reading.say(Finding("SPC008", f"{wrong.token} takes no value", route, help=f"write {wrong.token} alone"))
     else:
-        reading.say(Finding("SPC008", f"{shown(wrong.token)} is left over: no flag takes it", route,
-                            help="switches take no value; the model goes to --model-path"))
+        reading.say(
+            Finding(
+                "SPC008",
+                f"{shown(wrong.token)} is left over: no flag takes it",
+                route,
+                help="switches take no value; the model goes to --model-path",
+            )
+        )
 
 
 def _unknown(reading: Reading, token: str, words: _Words, at: int, route: Route, known: dict[str, str]) -> Finding:
     message = f"SGLang {reading.release} has no flag {token}"
     if "_" in token and token.replace("_", "-") in known:
         right = token.replace("_", "-")
-        return Finding("SPC007", message, route, help=f"write {right}: SGLang's flags have hyphens only", fix=Fix(route, right))
+        return Finding(
+            "SPC007", message, route, help=f"write {right}: SGLang's flags have hyphens only", fix=Fix(route, right)
+        )
     if token in REMOVED_FLAGS or token.startswith("--speculative-lookahead-"):
         successor = REMOVED_FLAGS.get(token)
         if token == "--speculative-config":
-            return Finding("SPC007", message, route, help="that is vLLM's JSON; SGLang takes --speculative-algorithm and its kin "
-                           "(specctl convert --to sglang writes them)")
+            return Finding(
+                "SPC007",
+                message,
+                route,
+                help="that is vLLM's JSON; SGLang takes --speculative-algorithm and its kin "
+                "(specctl convert --to sglang writes them)",
+            )
         if token.startswith("--speculative-lookahead-"):
             successor = "--speculative-algorithm NGRAM and its --speculative-ngram-* flags"
-        return Finding("SPC007", message, route, help=f"write {successor}" if successor else "nothing takes its place; leave it out")
+        return Finding(
+            "SPC007",
+            message,
+            route,
+            help=f"write {successor}" if successor else "nothing takes its place; leave it out",
+        )
     value = words.texts[at + 1] if at + 1 < len(words.texts) else None
     foreign = explain_key(token, int(value) if value and value.isdigit() else value, ENGINE)
     near = nearest(token, known)

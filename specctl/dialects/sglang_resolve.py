@@ -1,8 +1,9 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """What SGLang makes of its flags: names, the three numbers, the 48 requests, attention backend and page size.
 
-Follows the order of SGLang 0.5.22 (`arg_groups/speculative_hook.py`). Nothing is judged here; facts for rules stand in `reading.notes`:
-`algorithm` (resolved; None: off), `typed`, `architecture` (of the target), `device`, `draft` (ModelFacts), `adaptive`.
-"""
+Follows the order of SGLang 0.5.22 (`arg_groups/speculative_hook.py`). Nothing is judged here; facts for rules stand
+in `reading.notes`: `algorithm` (resolved; None: off), `typed`, `architecture` (of the target), `device`, `draft`
+(ModelFacts), `adaptive`."""
 
 from __future__ import annotations
 
@@ -15,13 +16,17 @@ from specctl.dialects.sglang import ALGORITHMS, EAGLE_FAMILY, ROWS
 from specctl.dialects.sglang_attention import attention
 
 MTP_INSIDE = frozenset(
-    "DeepseekV32ForCausalLM DeepseekV3ForCausalLM DeepseekV4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM "
-    "GlmMoeDsaForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM MistralLarge3ForCausalLM "
-    "PixtralForConditionalGeneration HYV3ForCausalLM HYV4ForCausalLM Qwen4ExpForConditionalGeneration".split()
+    (
+        "DeepseekV32ForCausalLM DeepseekV3ForCausalLM DeepseekV4ForCausalLM Glm4MoeForCausalLM "
+        "Glm4MoeLiteForCausalLM GlmMoeDsaForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM "
+        "BailingMoeV2_5ForCausalLM MistralLarge3ForCausalLM PixtralForConditionalGeneration HYV3ForCausalLM "
+        "HYV4ForCausalLM Qwen4ExpForConditionalGeneration"
+    ).split()
 )
 WIDE = frozenset({"LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCausalLM"})
-MULTI_LAYER = frozenset({"MiMoV2ForCausalLM", "MiMoV2FlashForCausalLM", "Step3p5ForCausalLM", "Step3p7ForCausalLM",
-                         "GigaChat35ForCausalLM"})
+MULTI_LAYER = frozenset(
+    {"MiMoV2ForCausalLM", "MiMoV2FlashForCausalLM", "Step3p5ForCausalLM", "Step3p7ForCausalLM", "GigaChat35ForCausalLM"}
+)
 GEMMA_ASSISTANTS = frozenset({"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"})
 LIMIT = 48
 DEFAULT_CANDIDATES = [0, 1, 3, 5, 7]
@@ -78,18 +83,34 @@ def _algorithm(reading: Reading) -> str | None:
 
 
 def _canonical(name: str | None) -> str | None:
-    table = {"NGRAM": "ngram", "STANDALONE": "draft_model", "EAGLE": "eagle", "EAGLE3": "eagle3", "DFLASH": "dflash", "DSPARK": "dspark",
-             "FROZEN_KV_MTP": "mtp", "UNO": "uno"}
+    table = {
+        "NGRAM": "ngram",
+        "STANDALONE": "draft_model",
+        "EAGLE": "eagle",
+        "EAGLE3": "eagle3",
+        "DFLASH": "dflash",
+        "DSPARK": "dspark",
+        "FROZEN_KV_MTP": "mtp",
+        "UNO": "uno",
+    }
     return table.get(str(name))
 
 
 def _draft_options(reading: Reading, effective: dict[str, Any], draft: str | None) -> None:
-    effective["speculative_draft_model_revision"] = reading.get("speculative_draft_model_revision") or ("main" if draft else None)
+    effective["speculative_draft_model_revision"] = reading.get("speculative_draft_model_revision") or (
+        "main" if draft else None
+    )
     own, target = reading.get("speculative_draft_model_quantization"), reading.around.args.get("quantization")
     effective["speculative_draft_model_quantization"] = own or target
     if own is None and target is not None and draft is not None:
-        reading.change("SPC323", "speculative_draft_model_quantization", None, target, "the draft takes over the target's --quantization",
-                       "write --speculative-draft-model-quantization unquant where the draft is not quantized")
+        reading.change(
+            "SPC323",
+            "speculative_draft_model_quantization",
+            None,
+            target,
+            "the draft takes over the target's --quantization",
+            "write --speculative-draft-model-quantization unquant where the draft is not quantized",
+        )
     for row in ROWS:
         if row.key not in effective and reading.given(row.key):
             effective[row.key] = reading.get(row.key)
@@ -98,7 +119,9 @@ def _draft_options(reading: Reading, effective: dict[str, Any], draft: str | Non
 def _parallel(reading: Reading, effective: dict[str, Any]) -> None:
     args = reading.around.args
     pipeline = args.get("pp_size") or 1
-    effective["disable_overlap_schedule"] = bool(args.get("disable_overlap_schedule")) or (isinstance(pipeline, int) and pipeline > 1)
+    effective["disable_overlap_schedule"] = bool(args.get("disable_overlap_schedule")) or (
+        isinstance(pipeline, int) and pipeline > 1
+    )
     effective["enable_mixed_chunk"] = bool(args.get("enable_mixed_chunk"))
 
 
@@ -140,9 +163,13 @@ def candidates(reading: Reading) -> list[int]:
         return []
     slots = {key: item for key, item in data.items() if key.isdigit()} if isinstance(data, dict) else {}
     steps = [item.get("candidate_steps") if isinstance(item, dict) else None for item in slots.values()]
-    if not slots or not all(isinstance(part, list) and part and all(isinstance(n, int) and n >= 0 for n in part) for part in steps):
-        reading.notes["adaptive_fault"] = f"{path} needs batch sizes as keys, each with candidate_steps, such as " \
-                                          '{"1": {"candidate_steps": [1, 3, 7]}}'
+    if not slots or not all(
+        isinstance(part, list) and part and all(isinstance(n, int) and n >= 0 for n in part) for part in steps
+    ):
+        reading.notes["adaptive_fault"] = (
+            f"{path} needs batch sizes as keys, each with candidate_steps, such as "
+            '{"1": {"candidate_steps": [1, 3, 7]}}'
+        )
         return []
     return sorted({number for part in steps if part for number in part})
 
@@ -200,8 +227,14 @@ def _eagle(reading: Reading, effective: dict[str, Any], name: str) -> None:
         effective |= dict(zip(TRIPLE, (steps, topk, width), strict=True))
     if _rejection_on_rocm(reading, effective, name, topk):
         effective["speculative_use_rejection_sampling"] = True
-        reading.change("SPC323", "speculative_use_rejection_sampling", None, True, "without it ROCm verifies greedily",
-                       "write --speculative-use-rejection-sampling")
+        reading.change(
+            "SPC323",
+            "speculative_use_rejection_sampling",
+            None,
+            True,
+            "without it ROCm verifies greedily",
+            "write --speculative-use-rejection-sampling",
+        )
     if topk == 1 and steps is not None and not effective["speculative_adaptive"]:
         _width_of_chain(reading, effective, steps)
 
@@ -216,11 +249,20 @@ def auto_numbers(name: str, architecture: str | None) -> tuple[int | None, int |
 
 
 def _rejection_on_rocm(reading: Reading, effective: dict[str, Any], name: str, topk: int | None) -> bool:
-    thresholds = (reading.get("speculative_accept_threshold_single", 1.0), reading.get("speculative_accept_threshold_acc", 1.0))
+    thresholds = (
+        reading.get("speculative_accept_threshold_single", 1.0),
+        reading.get("speculative_accept_threshold_acc", 1.0),
+    )
     amd = (reading.around.platform or "").lower().startswith(("mi", "gfx"))
-    return (amd and not effective.get("speculative_use_rejection_sampling") and name in ("EAGLE", "EAGLE3") and topk == 1
-            and not reading.given("speculative_token_map") and thresholds == (1.0, 1.0)
-            and not reading.around.args.get("enable_deterministic_inference"))
+    return (
+        amd
+        and not effective.get("speculative_use_rejection_sampling")
+        and name in ("EAGLE", "EAGLE3")
+        and topk == 1
+        and not reading.given("speculative_token_map")
+        and thresholds == (1.0, 1.0)
+        and not reading.around.args.get("enable_deterministic_inference")
+    )
 
 
 def _mixed_off(reading: Reading, effective: dict[str, Any], name: str) -> None:
@@ -234,8 +276,14 @@ def _ngram(reading: Reading, effective: dict[str, Any]) -> None:
     breadth = reading.get("speculative_ngram_max_bfs_breadth", 10)
     given = reading.get("speculative_eagle_topk")
     if given is not None and given != breadth:
-        reading.change("SPC323", "speculative_eagle_topk", given, breadth, "NGRAM takes --speculative-ngram-max-bfs-breadth for it",
-                       f"write --speculative-ngram-max-bfs-breadth {given}")
+        reading.change(
+            "SPC323",
+            "speculative_eagle_topk",
+            given,
+            breadth,
+            "NGRAM takes --speculative-ngram-max-bfs-breadth for it",
+            f"write --speculative-ngram-max-bfs-breadth {given}",
+        )
     effective["speculative_eagle_topk"] = breadth
     width = reading.get("speculative_num_draft_tokens")
     if width is None:
@@ -266,7 +314,9 @@ def _dflash(reading: Reading, effective: dict[str, Any]) -> None:
         amd = (reading.around.platform or "").lower().startswith("mi")
         chosen = "triton" if amd or reading.notes["device"] == "xpu" else "flashinfer"
         if backend is not None:
-            reading.change("SPC323", "speculative_draft_attention_backend", backend, chosen, "DFLASH drafts do not run on it")
+            reading.change(
+                "SPC323", "speculative_draft_attention_backend", backend, chosen, "DFLASH drafts do not run on it"
+            )
     effective["speculative_draft_attention_backend"] = chosen
 
 

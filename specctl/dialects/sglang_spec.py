@@ -10,9 +10,18 @@ from specctl.dialects.sglang import ENGINE
 from specctl.spec import Method, Origin, SpecDecodeConfig, Tree
 from specctl.spec.methods import DFlash, DraftModel, DSpark, Eagle, Eagle3, Mtp, Ngram, Uno
 
-_COUNTED = frozenset({"speculative_algorithm", "speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens",
-                      "speculative_dflash_block_size", "speculative_dspark_block_size", "speculative_use_rejection_sampling",
-                      "speculative_use_block_verification"})
+_COUNTED = frozenset(
+    {
+        "speculative_algorithm",
+        "speculative_num_steps",
+        "speculative_eagle_topk",
+        "speculative_num_draft_tokens",
+        "speculative_dflash_block_size",
+        "speculative_dspark_block_size",
+        "speculative_use_rejection_sampling",
+        "speculative_use_block_verification",
+    }
+)
 
 
 def build(reading: Reading) -> SpecDecodeConfig | None:
@@ -38,8 +47,15 @@ def build(reading: Reading) -> SpecDecodeConfig | None:
         carried["speculative_draft_model_path"], model = model, None
     count, tree = _count(reading, str(name))
     origin = Origin(reading.document.source, ENGINE, reading.release)
-    spec = assemble(method, found, model=model, num_speculative_tokens=count, tree=tree, origin=origin,
-                    engine_options={ENGINE: carried} if carried else {})
+    spec = assemble(
+        method,
+        found,
+        model=model,
+        num_speculative_tokens=count,
+        tree=tree,
+        origin=origin,
+        engine_options={ENGINE: carried} if carried else {},
+    )
     assert all(default_at(spec, path) is not ... for path in found)
     return spec
 
@@ -51,8 +67,15 @@ def _method(reading: Reading, name: str | None) -> Method | None:
         return Ngram(1, max(int(depth) - 1, 1), search="trie", shared_pool=True)
     if name == "EAGLE" and (draft is None or str(reading.get("speculative_algorithm", "")).upper() == "NEXTN"):
         return Mtp()
-    table: dict[str, Method] = {"EAGLE": Eagle(), "EAGLE3": Eagle3(), "STANDALONE": DraftModel(), "DFLASH": DFlash(), "DSPARK": DSpark(),
-                                "UNO": Uno(), "FROZEN_KV_MTP": Mtp()}
+    table: dict[str, Method] = {
+        "EAGLE": Eagle(),
+        "EAGLE3": Eagle3(),
+        "STANDALONE": DraftModel(),
+        "DFLASH": DFlash(),
+        "DSPARK": DSpark(),
+        "UNO": Uno(),
+        "FROZEN_KV_MTP": Mtp(),
+    }
     return table.get(str(name))
 
 

@@ -22,7 +22,11 @@ from specctl.source.command import entry_of
 from specctl.spec.release import KNOWN_RELEASES
 
 KEY = "speculative_config"
-_FLAGS = {"--tp_size": "tensor_parallel_size", "--pp_size": "pipeline_parallel_size", "--tensor_parallel_size": "tensor_parallel_size"}
+_FLAGS = {
+    "--tp_size": "tensor_parallel_size",
+    "--pp_size": "pipeline_parallel_size",
+    "--tensor_parallel_size": "tensor_parallel_size",
+}
 
 
 def read(document: Document, around: Surroundings, release: str, form: str) -> Reading:
@@ -58,8 +62,14 @@ def _argv(reading: Reading) -> None:
         if name in ("--config", "--extra_llm_api_options"):
             file = (value, at + 1 if has_value else at)
         elif name.startswith(("--speculative", "--spec")):
-            reading.say(Finding("SPC007", f"TensorRT-LLM has no flag {name}; speculation is set in the file only", (at,),
-                                help="write speculative_config: into the YAML of --config"))
+            reading.say(
+                Finding(
+                    "SPC007",
+                    f"TensorRT-LLM has no flag {name}; speculation is set in the file only",
+                    (at,),
+                    help="write speculative_config: into the YAML of --config",
+                )
+            )
         else:
             key = _FLAGS.get(name, name[2:].replace("-", "_"))
             reading.notes["flags"][key] = int(value) if value.isdigit() else value
@@ -88,14 +98,26 @@ def _root(reading: Reading) -> None:
     value, new = reading.document.value, is_new(reading.release)
     if value is None:
         if not new:
-            reading.say(Finding("SPC011", "the file is empty; TensorRT-LLM 1.2.1 stops with a type error", (),
-                                help="write at least one argument, or do not give the file"))
+            reading.say(
+                Finding(
+                    "SPC011",
+                    "the file is empty; TensorRT-LLM 1.2.1 stops with a type error",
+                    (),
+                    help="write at least one argument, or do not give the file",
+                )
+            )
             reading.blocked = True
         reading.off = True
         return
     if not isinstance(value, dict):
-        reading.say(Finding("SPC011", f"the file's root is {shown(value)}; a mapping of arguments was wanted", (),
-                            help=f"write {KEY}: and the keys below it, indented by two blanks"))
+        reading.say(
+            Finding(
+                "SPC011",
+                f"the file's root is {shown(value)}; a mapping of arguments was wanted",
+                (),
+                help=f"write {KEY}: and the keys below it, indented by two blanks",
+            )
+        )
         reading.blocked = True
         return
     if KEY not in value and "decoding_type" in value:
@@ -106,9 +128,7 @@ def _root(reading: Reading) -> None:
             _root_key(reading, str(key), item)
     _merge_flags(reading)
     _nested(reading)
-    if KEY not in value:
-        reading.off = True
-    elif value[KEY] is None and new:
+    if KEY not in value or (value[KEY] is None and new):
         reading.off = True
     else:
         _setting(reading, value[KEY], (KEY,))
@@ -121,11 +141,24 @@ def _root_key(reading: Reading, key: str, item: Any) -> None:
         return
     known = [*ROOT_KEYS, KEY]
     near = nearest(key, known)
-    if key in ("speculative", "speculative_decoding_config", "spec_config", "speculative-config", "speculative_decoding"):
+    if key in (
+        "speculative",
+        "speculative_decoding_config",
+        "spec_config",
+        "speculative-config",
+        "speculative_decoding",
+    ):
         near = KEY
-    reading.say(Finding("SPC005", f"TensorRT-LLM has no argument {key!r}", (key,), at_key=True,
-                        help=f"did you mean {near}?" if near else "leave it out",
-                        fix=Fix((key,), key=near, replacement=item) if near else None))
+    reading.say(
+        Finding(
+            "SPC005",
+            f"TensorRT-LLM has no argument {key!r}",
+            (key,),
+            at_key=True,
+            help=f"did you mean {near}?" if near else "leave it out",
+            fix=Fix((key,), key=near, replacement=item) if near else None,
+        )
+    )
 
 
 def _merge_flags(reading: Reading) -> None:
@@ -134,10 +167,14 @@ def _merge_flags(reading: Reading) -> None:
         in_file = key in reading.notes.get("file_keys", set())
         if is_new(reading.release) or not in_file:
             if in_file and reading.around.args[key] != value:
-                reading.change("SPC323", key, reading.around.args[key], value, "a typed flag wins over the file in this release")
+                reading.change(
+                    "SPC323", key, reading.around.args[key], value, "a typed flag wins over the file in this release"
+                )
             reading.around.args[key] = value
         elif reading.around.args[key] != value:
-            reading.change("SPC323", key, value, reading.around.args[key], "the file wins over a typed flag in this release")
+            reading.change(
+                "SPC323", key, value, reading.around.args[key], "the file wins over a typed flag in this release"
+            )
 
 
 def _nested(reading: Reading) -> None:
@@ -148,19 +185,37 @@ def _nested(reading: Reading) -> None:
         except BadValue:
             fraction = -1.0
         if not 0 <= fraction <= 1:
-            reading.say(Finding("SPC104", f"free_gpu_memory_fraction is {shown(cache['free_gpu_memory_fraction'])}; between 0 and 1 was wanted",
-                                ("kv_cache_config", "free_gpu_memory_fraction"), help="write 0.9"))
+            reading.say(
+                Finding(
+                    "SPC104",
+                    f"free_gpu_memory_fraction is {shown(cache['free_gpu_memory_fraction'])}; 0 to 1 was wanted",
+                    ("kv_cache_config", "free_gpu_memory_fraction"),
+                    help="write 0.9",
+                )
+            )
     backend = reading.around.args.get("backend")
     if backend is not None and backend not in BACKENDS:
-        reading.say(Finding("SPC105", f"backend is {shown(backend)}; it takes pytorch, tensorrt or _autodeploy", ("backend",),
-                            help="leave it out"))
+        reading.say(
+            Finding(
+                "SPC105",
+                f"backend is {shown(backend)}; it takes pytorch, tensorrt or _autodeploy",
+                ("backend",),
+                help="leave it out",
+            )
+        )
 
 
 def _setting(reading: Reading, value: Any, base: Route) -> None:
     if not isinstance(value, dict):
         kind = "null" if value is None else shown(value)
-        reading.say(Finding("SPC011", f"{KEY} is {kind}; a mapping of keys was wanted", base,
-                            help="write the keys below it, indented by two blanks, without a dash"))
+        reading.say(
+            Finding(
+                "SPC011",
+                f"{KEY} is {kind}; a mapping of keys was wanted",
+                base,
+                help="write the keys below it, indented by two blanks, without a dash",
+            )
+        )
         reading.blocked = True
         return
     name = value.get("decoding_type")
@@ -187,20 +242,54 @@ def _bad_type_name(reading: Reading, value: dict[Any, Any], name: Any, base: Rou
     if name is None:
         near = next((key for key in value if str(key).lower().replace("-", "_") == "decoding_type"), None)
         foreign = "method" in value
-        help_text = "write decoding_type, with an underscore" if near else (
-            "that is vLLM's spelling; specctl convert --to trtllm writes TensorRT-LLM's" if foreign
-            else f"add decoding_type: one of {', '.join(type_names(reading.release))}")
+        help_text = (
+            "write decoding_type, with an underscore"
+            if near
+            else (
+                "that is vLLM's spelling; specctl convert --to trtllm writes TensorRT-LLM's"
+                if foreign
+                else f"add decoding_type: one of {', '.join(type_names(reading.release))}"
+            )
+        )
         reading.say(Finding("SPC101", "decoding_type is missing", base, help=help_text))
         return
-    reading.say(Finding("SPC101", f"{shown(name)} is no decoding_type of TensorRT-LLM {reading.release}", route,
-                        help=type_help(str(name), reading.release), fix=_type_fix(str(name), reading.release, route)))
+    reading.say(
+        Finding(
+            "SPC101",
+            f"{shown(name)} is no decoding_type of TensorRT-LLM {reading.release}",
+            route,
+            help=type_help(str(name), reading.release),
+            fix=_type_fix(str(name), reading.release, route),
+        )
+    )
 
 
-_SAME = {"DraftTarget": "Draft_Target", "Draft_Target": "DraftTarget", "UserProvided": "User_Provided", "User_Provided": "UserProvided",
-         "Eagle3": "Eagle"}
-_MEANT = {"draft_model": "draft_model", "standalone": "draft_model", "drafttarget": "draft_model", "ngram": "ngram", "eagle3": "eagle3",
-          "eagle": "eagle3", "mtp": "mtp", "nextn": "mtp", "dflash": "dflash", "pard": "pard", "dspark": "dspark", "sa": "suffix_automaton",
-          "suffix": "suffix_automaton", "auto": "auto", "medusa": "medusa", "lookahead": "lookahead", "prompt_lookup": "ngram"}
+_SAME = {
+    "DraftTarget": "Draft_Target",
+    "Draft_Target": "DraftTarget",
+    "UserProvided": "User_Provided",
+    "User_Provided": "UserProvided",
+    "Eagle3": "Eagle",
+}
+_MEANT = {
+    "draft_model": "draft_model",
+    "standalone": "draft_model",
+    "drafttarget": "draft_model",
+    "ngram": "ngram",
+    "eagle3": "eagle3",
+    "eagle": "eagle3",
+    "mtp": "mtp",
+    "nextn": "mtp",
+    "dflash": "dflash",
+    "pard": "pard",
+    "dspark": "dspark",
+    "sa": "suffix_automaton",
+    "suffix": "suffix_automaton",
+    "auto": "auto",
+    "medusa": "medusa",
+    "lookahead": "lookahead",
+    "prompt_lookup": "ngram",
+}
 
 
 def right_type(name: str, release: str) -> str | None:
@@ -217,7 +306,13 @@ def type_help(name: str, release: str) -> str:
     """What to write instead, and which other release takes the name as it stands."""
     right = right_type(name, release)
     other = next((known for known in KNOWN_RELEASES[ENGINE] if known != release and name in type_names(known)), None)
-    parts = [f"write decoding_type: {right}"] if right else [] if name in TYPES else [f"types are {', '.join(type_names(release))}"]
+    parts = (
+        [f"write decoding_type: {right}"]
+        if right
+        else []
+        if name in TYPES
+        else [f"types are {', '.join(type_names(release))}"]
+    )
     if other:
         parts.append(f"release {other} takes {name} (--release {other})")
     return "; ".join(parts)
@@ -232,16 +327,32 @@ def _unknown(reading: Reading, key: str, raw: Any, route: Route, name: str, know
     message = f"{name} has no key {key!r} in TensorRT-LLM {reading.release}"
     if key in MOVED:
         return Finding("SPC005", message, route, at_key=True, help=f"write {MOVED[key]}")
-    other = [release for release in KNOWN_RELEASES[ENGINE] if release != reading.release and
-             any(row.key == key and row.in_release(release) for row in ROWS)]
+    other = [
+        release
+        for release in KNOWN_RELEASES[ENGINE]
+        if release != reading.release and any(row.key == key and row.in_release(release) for row in ROWS)
+    ]
     near = nearest(key, known)
     foreign = explain_key(key, raw, ENGINE)
     if foreign:
         return Finding("SPC005", message, route, at_key=True, help=foreign)
     if near and near != key:
-        return Finding("SPC005", message, route, at_key=True, help=f"did you mean {near}?", fix=Fix(route, key=near, replacement=raw))
+        return Finding(
+            "SPC005",
+            message,
+            route,
+            at_key=True,
+            help=f"did you mean {near}?",
+            fix=Fix(route, key=near, replacement=raw),
+        )
     if other:
-        return Finding("SPC005", message, route, at_key=True, help=f"leave it out; release {other[0]} has it (--release {other[0]})")
+        return Finding(
+            "SPC005",
+            message,
+            route,
+            at_key=True,
+            help=f"leave it out; release {other[0]} has it (--release {other[0]})",
+        )
     here = any(row.key == key and row.in_release(reading.release) for row in ROWS)
     why = "it belongs to another decoding_type" if here else "leave it out"
     return Finding("SPC005", message, route, at_key=True, help=why, fix=Fix(route, remove=True))

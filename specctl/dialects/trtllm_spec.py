@@ -11,9 +11,21 @@ from specctl.dialects.trtllm import ENGINE, TREES, is_new, load_schedule
 from specctl.spec import METHODS, Method, Origin, SpecDecodeConfig, Tree
 from specctl.spec.methods import Ngram
 
-_SPECIAL = frozenset({"decoding_type", "max_draft_len", "num_nextn_predict_layers", "draft_len_schedule", "is_public_pool", "is_use_oldest",
-                      "use_rejection_sampling", "use_dynamic_tree", "dynamic_tree_max_topK", "max_total_draft_tokens",
-                      "use_relaxed_acceptance_for_thinking"})
+_SPECIAL = frozenset(
+    {
+        "decoding_type",
+        "max_draft_len",
+        "num_nextn_predict_layers",
+        "draft_len_schedule",
+        "is_public_pool",
+        "is_use_oldest",
+        "use_rejection_sampling",
+        "use_dynamic_tree",
+        "dynamic_tree_max_topK",
+        "max_total_draft_tokens",
+        "use_relaxed_acceptance_for_thinking",
+    }
+)
 
 
 def build(reading: Reading) -> SpecDecodeConfig | None:
@@ -37,9 +49,15 @@ def build(reading: Reading) -> SpecDecodeConfig | None:
     model = found.pop("model", None)
     if not (method.needs_model or method.optional_model) and model is not None:
         carried["speculative_model"], model = model, None
-    return assemble(method, found, model=model, num_speculative_tokens=_count(reading, str(name)), tree=_tree(reading, str(name), carried),
-                    engine_options={ENGINE: carried} if carried else {},
-                    origin=Origin(reading.document.source, ENGINE, reading.release))
+    return assemble(
+        method,
+        found,
+        model=model,
+        num_speculative_tokens=_count(reading, str(name)),
+        tree=_tree(reading, str(name), carried),
+        engine_options={ENGINE: carried} if carried else {},
+        origin=Origin(reading.document.source, ENGINE, reading.release),
+    )
 
 
 def _method(reading: Reading) -> Method:

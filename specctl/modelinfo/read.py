@@ -14,7 +14,9 @@ from specctl.resources import BUNDLED_NAMES, find_model
 
 @dataclass(frozen=True, slots=True)
 class ModelProblem:
-    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or `bad-config`."""
+    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or
+    `bad-config`.
+    """
 
     kind: str
     message: str

@@ -17,7 +17,9 @@ Check = Callable[[Reading], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json it reads."""
+    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json
+    it reads.
+    """
 
     code: str
     name: str

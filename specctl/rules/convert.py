@@ -25,7 +25,9 @@ class Converted:
 
 
 def load(source: Any, **options: Any) -> SpecDecodeConfig:
-    """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an error."""
+    """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an
+    error.
+    """
     report = check(source, **options)
     if report.config is None or not report.valid:
         first = report.diagnostics[0].message if report.diagnostics else "the setting leaves speculation off"
@@ -34,10 +36,11 @@ def load(source: Any, **options: Any) -> SpecDecodeConfig:
 
 
 def convert(source: Any, to: str, *, to_release: str | None = None, **options: Any) -> Converted:
-    """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics of the report.
+    """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics
+    of the report.
 
-    `source` may be a `SpecDecodeConfig`, a `Report`, or anything `check` takes. Raises `SpecctlError` where nothing usable was read.
-    """
+    `source` may be a `SpecDecodeConfig`, a `Report`, or anything `check` takes. Raises `SpecctlError` where nothing
+    usable was read."""
     from specctl.errors import UsageError
 
     if to not in ENGINES:
@@ -56,6 +59,6 @@ def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | Non
     from specctl.rules.losses import with_losses
 
     output = DIALECTS[to].write(spec, release)
-    return Converted(output, render(output, to), with_losses(report, spec, lost_in(spec, to, release), to, release), release)
-
-
+    return Converted(
+        output, render(output, to), with_losses(report, spec, lost_in(spec, to, release), to, release), release
+    )

@@ -1,8 +1,8 @@
 """The examples inside a rule's docstring: what `explain` shows and what the tests run.
 
-Syntax: a line `Bad:` or `Good:`, a blank line, and an indented line `ENGINE[@RELEASE]: setting`. Lines `target:`, `draft:`, `args:`, `env:` and
-`host:` at the left margin give, as JSON, the config.json of the folders `./target` and `./draft` and the surroundings of all examples.
-"""
+Syntax: a line `Bad:` or `Good:`, a blank line, and an indented line `ENGINE[@RELEASE]: setting`. Lines `target:`,
+`draft:`, `args:`, `env:` and `host:` at the left margin give, as JSON, the config.json of the folders `./target` and
+`./draft` and the surroundings of all examples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Example:
 def examples_of(rule: Rule) -> list[Example]:
     """The examples of a rule in their order."""
     facts = {name: json.loads(text) for name, text in _FACT.findall(rule.page)}
-    return [Example(kind == "Bad", engine, release or None, text, facts) for kind, engine, release, text in _EXAMPLE.findall(rule.page)]
+    return [
+        Example(kind == "Bad", engine, release or None, text, facts)
+        for kind, engine, release, text in _EXAMPLE.findall(rule.page)
+    ]
 
 
 def prose_of(page: str) -> str:

@@ -31,7 +31,7 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
         release=reading.release,
         verdict=verdict,
         spec=spec.as_dict() if spec is not None else None,
-        effective={} if verdict == REFUSES and reading.blocked else dict(reading.effective),
+        effective={} if verdict == REFUSES else dict(reading.effective),
         diagnostics=kept,
         skipped=tuple(each for each in skipped if _wanted(each.code, select, ignore)),
         assumptions=tuple(reading.notes.get("assumptions", ())),
@@ -83,16 +83,34 @@ def _rule(code: str) -> Rule | None:
 
 def _of_problem(problem: Problem) -> Diagnostic:
     rule = _rule(problem.code)
-    return Diagnostic(problem.code, rule.name if rule else "", rule.severity if rule else ERROR, problem.message, problem.route,
-                      problem.span, problem.help, problem.notes, problem.fix)
+    return Diagnostic(
+        problem.code,
+        rule.name if rule else "",
+        rule.severity if rule else ERROR,
+        problem.message,
+        problem.route,
+        problem.span,
+        problem.help,
+        problem.notes,
+        problem.fix,
+    )
 
 
 def _of_finding(reading: Reading, finding: Finding) -> Diagnostic:
     rule = _rule(finding.code)
     severity = finding.severity or (rule.severity if rule else ERROR)
     span = reading.document.span(finding.route, key=finding.at_key)
-    return Diagnostic(finding.code, rule.name if rule else "", severity, finding.message, finding.route, span, finding.help,
-                      finding.notes, finding.fix)
+    return Diagnostic(
+        finding.code,
+        rule.name if rule else "",
+        severity,
+        finding.message,
+        finding.route,
+        span,
+        finding.help,
+        finding.notes,
+        finding.fix,
+    )
 
 
 def _of_change(reading: Reading, change: Change) -> Finding:
@@ -102,5 +120,7 @@ def _of_change(reading: Reading, change: Change) -> Finding:
         text = f"{change.key} {shown(change.old)} is dropped: {change.why}"
     else:
         text = f"{change.key} {shown(change.old)} becomes {shown(change.new)}: {change.why}"
-    help_text = change.help or (f"write {shown(change.new)} to say what happens" if change.new is not None else "leave it out")
+    help_text = change.help or (
+        f"write {shown(change.new)} to say what happens" if change.new is not None else "leave it out"
+    )
     return Finding(change.code, text, reading.route(change.key), help=help_text)

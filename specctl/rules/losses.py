@@ -12,7 +12,9 @@ from specctl.rules.report import Report
 from specctl.spec import SpecDecodeConfig
 
 
-def with_losses(report: Report | None, spec: SpecDecodeConfig, losses: Sequence[Finding], engine: str, release: str) -> Report:
+def with_losses(
+    report: Report | None, spec: SpecDecodeConfig, losses: Sequence[Finding], engine: str, release: str
+) -> Report:
     """A report for the conversion: the source's own diagnostics, then the losses."""
     lost = tuple(_diagnostic(finding) for finding in losses)
     if report is None:
@@ -26,5 +28,11 @@ def with_losses(report: Report | None, spec: SpecDecodeConfig, losses: Sequence[
 
 def _diagnostic(finding: Finding) -> Diagnostic:
     rule = rules().get(finding.code)
-    return Diagnostic(finding.code, rule.name if rule else "", finding.severity or (rule.severity if rule else ERROR), finding.message,
-                      help=finding.help, notes=finding.notes)
+    return Diagnostic(
+        finding.code,
+        rule.name if rule else "",
+        finding.severity or (rule.severity if rule else ERROR),
+        finding.message,
+        help=finding.help,
+        notes=finding.notes,
+    )

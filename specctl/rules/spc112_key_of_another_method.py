@@ -25,9 +25,16 @@ def check(reading: Reading) -> Iterator[Finding]:
     if reading.given("index_share_for_mtp_iteration") and method != "mtp":
         yield _finding(reading, "index_share_for_mtp_iteration", "mtp")
     if reading.get("enable_adaptive_verification") and reading.get("use_local_argmax_reduction") and method != "dspark":
-        yield Finding("SPC112", "enable_adaptive_verification needs the draft's logits, which use_local_argmax_reduction never makes",
-                      reading.route("use_local_argmax_reduction"), at_key=True, help="keep one of the two")
+        yield Finding(
+            "SPC112",
+            "enable_adaptive_verification needs the draft's logits, which use_local_argmax_reduction never makes",
+            reading.route("use_local_argmax_reduction"),
+            at_key=True,
+            help="keep one of the two",
+        )
 
 
 def _finding(reading: Reading, key: str, owner: str) -> Finding:
-    return Finding("SPC112", f"{key} is for method {owner} only", reading.route(key), at_key=True, help="leave the key out")
+    return Finding(
+        "SPC112", f"{key} is for method {owner} only", reading.route(key), at_key=True, help="leave the key out"
+    )

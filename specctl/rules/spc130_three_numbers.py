@@ -1,8 +1,9 @@
+# ruff: noqa: E501 (examples stand on one line)
 """SGLang's three numbers are incomplete, or draft nothing.
 
-`--speculative-num-steps`, `--speculative-eagle-topk` and `--speculative-num-draft-tokens` belong together: all three, or none. Given in part,
-SGLang ends in a bare assertion or a type error; numbers below 1 or a tree that is too small pass the launch and fail in the worker. A
-tree of depth S and breadth K holds K + (S - 1) x K x K drafted nodes.
+`--speculative-num-steps`, `--speculative-eagle-topk` and `--speculative-num-draft-tokens` belong together: all three,
+or none. Given in part, SGLang ends in a bare assertion or a type error; numbers below 1 or a tree that is too small
+pass the launch and fail in the worker. A tree of depth S and breadth K holds K + (S - 1) x K x K drafted nodes.
 
 Bad:
 
@@ -46,16 +47,29 @@ def _incomplete(reading: Reading, name: str) -> Finding | None:
         return None
     if name == "FROZEN_KV_MTP":
         if not all(given.values()):
-            return Finding("SPC130", "SGLang fills none of the three numbers in for this draft; they stay unset and the worker fails",
-                           reading.route("speculative_algorithm"), help=f"give {ALL_THREE}", stage=FAILS)
+            return Finding(
+                "SPC130",
+                "SGLang fills none of the three numbers in for this draft; they stay unset and the worker fails",
+                reading.route("speculative_algorithm"),
+                help=f"give {ALL_THREE}",
+                stage=FAILS,
+            )
         return None
     if not given[STEPS] and (given[TOPK] or given[WIDTH]):
         key = TOPK if given[TOPK] else WIDTH
-        return Finding("SPC130", f"{flag(key)} is given without {flag(STEPS)}; SGLang stops with an empty assertion", reading.route(key),
-                       help=f"give all three, such as {ALL_THREE}")
+        return Finding(
+            "SPC130",
+            f"{flag(key)} is given without {flag(STEPS)}; SGLang stops with an empty assertion",
+            reading.route(key),
+            help=f"give all three, such as {ALL_THREE}",
+        )
     if given[STEPS] and not given[TOPK]:
-        return Finding("SPC130", f"{flag(STEPS)} is given without {flag(TOPK)}; SGLang stops with a type error", reading.route(STEPS),
-                       help=f"give all three, such as {ALL_THREE}")
+        return Finding(
+            "SPC130",
+            f"{flag(STEPS)} is given without {flag(TOPK)}; SGLang stops with a type error",
+            reading.route(STEPS),
+            help=f"give all three, such as {ALL_THREE}",
+        )
     return None
 
 
@@ -64,18 +78,38 @@ def _empty(reading: Reading) -> Iterator[Finding]:
     if steps is None or topk is None:
         return
     if steps < (0 if reading.effective.get("speculative_adaptive") else 1) or topk < 1:
-        yield Finding("SPC130", f"steps {steps} and topk {topk} draft nothing; both must be at least 1", reading.route(STEPS),
-                      help=f"give {ALL_THREE}", stage=FAILS)
+        yield Finding(
+            "SPC130",
+            f"steps {steps} and topk {topk} draft nothing; both must be at least 1",
+            reading.route(STEPS),
+            help=f"give {ALL_THREE}",
+            stage=FAILS,
+        )
     elif width is None:
-        yield Finding("SPC130", f"{flag(WIDTH)} stays unset where topk is above 1, and the worker fails", reading.route(TOPK),
-                      help=f"add {flag(WIDTH)} 8", stage=FAILS)
+        yield Finding(
+            "SPC130",
+            f"{flag(WIDTH)} stays unset where topk is above 1, and the worker fails",
+            reading.route(TOPK),
+            help=f"add {flag(WIDTH)} 8",
+            stage=FAILS,
+        )
     elif width < 1:
-        yield Finding("SPC130", f"{flag(WIDTH)} is {width}; it counts the root and must be at least 2", reading.route(WIDTH),
-                      help=f"write {flag(WIDTH)} {steps + 1}", stage=FAILS)
+        yield Finding(
+            "SPC130",
+            f"{flag(WIDTH)} is {width}; it counts the root and must be at least 2",
+            reading.route(WIDTH),
+            help=f"write {flag(WIDTH)} {steps + 1}",
+            stage=FAILS,
+        )
     elif topk > 1 and width - 1 > topk + (steps - 1) * topk * topk:
         room = topk + (steps - 1) * topk * topk
-        yield Finding("SPC130", f"{width} nodes are asked for, but depth {steps} and breadth {topk} hold {room} and the root",
-                      reading.route(WIDTH), help=f"write {flag(WIDTH)} {room + 1} or less", stage=FAILS)
+        yield Finding(
+            "SPC130",
+            f"{width} nodes are asked for, but depth {steps} and breadth {topk} hold {room} and the root",
+            reading.route(WIDTH),
+            help=f"write {flag(WIDTH)} {room + 1} or less",
+            stage=FAILS,
+        )
 
 
 def flag(key: str) -> str:

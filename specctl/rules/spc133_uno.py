@@ -57,19 +57,32 @@ def _tree(reading: Reading) -> tuple[str, str] | None:
         return f"as a tree verifies at least steps + 1 = {steps + 1} nodes, not {width}", f"write {steps + 1} or more"
     if width > limit:
         return f"as a tree of {steps} steps and topk {topk} holds {limit} nodes, not {width}", f"write {limit} or less"
-    thresholds = (reading.get("speculative_accept_threshold_single", 1.0), reading.get("speculative_accept_threshold_acc", 1.0))
+    thresholds = (
+        reading.get("speculative_accept_threshold_single", 1.0),
+        reading.get("speculative_accept_threshold_acc", 1.0),
+    )
     return ("as a tree needs both accept thresholds at 1.0", "leave them out") if thresholds != (1.0, 1.0) else None
 
 
 def _surroundings(reading: Reading) -> tuple[str, str] | None:
     args = reading.around.args
-    if (args.get("tp_size") or 1, args.get("pp_size") or 1) != (1, 1) or attention_dp(reading) > 1 or (args.get("attn_cp_size") or 1) > 1:
+    if (
+        (args.get("tp_size") or 1, args.get("pp_size") or 1) != (1, 1)
+        or attention_dp(reading) > 1
+        or (args.get("attn_cp_size") or 1) > 1
+    ):
         return "runs without any parallelism", "leave out --tp-size, --pp-size and attention DP"
     for key in ("enable_lora", "lora_paths", "enable_deterministic_inference", "enable_strict_thinking"):
         if args.get(key):
             return f"does not go with --{key.replace('_', '-')}", "leave it out"
     if reading.get("speculative_use_rejection_sampling"):
         return "verifies in its own way", "leave out --speculative-use-rejection-sampling"
-    used = (args.get("prefill_attention_backend") or reading.effective["attention_backend"],
-            args.get("decode_attention_backend") or reading.effective["attention_backend"])
-    return ("needs FA3 attention for prefill and decode", "add --attention-backend fa3") if used != ("fa3", "fa3") else None
+    used = (
+        args.get("prefill_attention_backend") or reading.effective["attention_backend"],
+        args.get("decode_attention_backend") or reading.effective["attention_backend"],
+    )
+    return (
+        ("needs FA3 attention for prefill and decode", "add --attention-backend fa3")
+        if used != ("fa3", "fa3")
+        else None
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The adaptive draft length has a broken file, or a start that is no candidate.
 
 Bad:
@@ -22,10 +23,24 @@ def check(reading: Reading) -> Iterator[Finding]:
     fault, options = reading.notes.get("adaptive_fault"), reading.notes.get("candidates")
     steps = reading.get(STEPS)
     if fault:
-        yield Finding("SPC136", str(fault), reading.route(FILE), help="--speculative-adaptive-config takes the name of a JSON file")
+        yield Finding(
+            "SPC136",
+            str(fault),
+            reading.route(FILE),
+            help="--speculative-adaptive-config takes the name of a JSON file",
+        )
     elif options and steps is not None and steps not in options:
-        yield Finding("SPC136", f"steps {steps} is none of the adaptive candidates {', '.join(map(str, options))}", reading.route(STEPS),
-                      help="write one of them, or leave it out")
+        yield Finding(
+            "SPC136",
+            f"steps {steps} is none of the adaptive candidates {', '.join(map(str, options))}",
+            reading.route(STEPS),
+            help="write one of them, or leave it out",
+        )
     if reading.given(FILE) and not reading.get("speculative_adaptive"):
-        yield Finding("SPC136", "the adaptive file is never read without --speculative-adaptive", reading.route(FILE),
-                      help="add --speculative-adaptive", severity="warning")
+        yield Finding(
+            "SPC136",
+            "the adaptive file is never read without --speculative-adaptive",
+            reading.route(FILE),
+            help="add --speculative-adaptive",
+            severity="warning",
+        )

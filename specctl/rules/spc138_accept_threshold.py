@@ -26,8 +26,18 @@ def check(reading: Reading) -> Iterator[Finding]:
         if value is None or reading.off:
             continue
         if not 0 <= value <= 1:
-            yield Finding("SPC138", f"--{key.replace('_', '-')} is {value:g}; between 0 and 1 was wanted", reading.route(key),
-                          help="leave it out (1.0 keeps the target's distribution)", stage=FAILS)
+            yield Finding(
+                "SPC138",
+                f"--{key.replace('_', '-')} is {value:g}; between 0 and 1 was wanted",
+                reading.route(key),
+                help="leave it out (1.0 keeps the target's distribution)",
+                stage=FAILS,
+            )
         elif value < 1:
-            yield Finding("SPC138", f"--{key.replace('_', '-')} {value:g} accepts tokens that the target would not have sampled",
-                          reading.route(key), help="write 1.0 to keep the target's distribution", severity="warning")
+            yield Finding(
+                "SPC138",
+                f"--{key.replace('_', '-')} {value:g} accepts tokens that the target would not have sampled",
+                reading.route(key),
+                help="write 1.0 to keep the target's distribution",
+                severity="warning",
+            )

@@ -18,8 +18,18 @@ from specctl.dialects.reading import Finding, Reading, nearest
 from specctl.dialects.sglang import ALGORITHMS
 
 ENGINES = ("sglang",)
-MEANT = {"MTP": "EAGLE", "DRAFT_MODEL": "STANDALONE", "DRAFT": "STANDALONE", "LOOKAHEAD": "NGRAM", "SUFFIX": "NGRAM",
-         "PROMPT_LOOKUP": "NGRAM", "EAGLE2": "EAGLE", "EAGLE-2": "EAGLE", "DRAFTTARGET": "STANDALONE", "DRAFT_TARGET": "STANDALONE"}
+MEANT = {
+    "MTP": "EAGLE",
+    "DRAFT_MODEL": "STANDALONE",
+    "DRAFT": "STANDALONE",
+    "LOOKAHEAD": "NGRAM",
+    "SUFFIX": "NGRAM",
+    "PROMPT_LOOKUP": "NGRAM",
+    "EAGLE2": "EAGLE",
+    "EAGLE-2": "EAGLE",
+    "DRAFTTARGET": "STANDALONE",
+    "DRAFT_TARGET": "STANDALONE",
+}
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -30,5 +40,10 @@ def check(reading: Reading) -> Iterator[Finding]:
     name = str(typed).upper().strip()
     near = MEANT.get(name) or ("EAGLE" if name.endswith("_MTP") else None) or nearest(name.replace("-", ""), ALGORITHMS)
     route = reading.route("speculative_algorithm")
-    yield Finding("SPC140", f"{typed!r} is no algorithm of SGLang {reading.release}", route,
-                  help=f"write {near}" if near else f"algorithms are {', '.join(ALGORITHMS[:-2])}", fix=Fix(route, near) if near else None)
+    yield Finding(
+        "SPC140",
+        f"{typed!r} is no algorithm of SGLang {reading.release}",
+        route,
+        help=f"write {near}" if near else f"algorithms are {', '.join(ALGORITHMS[:-2])}",
+        fix=Fix(route, near) if near else None,
+    )

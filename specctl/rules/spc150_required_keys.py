@@ -1,3 +1,5 @@
+# ruff: noqa: E501 (examples stand on one line)
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """TensorRT-LLM needs a key that is missing for this decoding type.
 
 Bad:
@@ -16,8 +18,8 @@ from specctl.dialects.trtllm import is_new
 
 ENGINES = ("trtllm",)
 LENGTH, MODEL = "max_draft_len", "speculative_model"
-NEEDS_LENGTH = frozenset("Eagle Eagle3 NGram DraftTarget Draft_Target Medusa SA PARD DFlash DSpark".split())
-NEEDS_MODEL = frozenset("Eagle Eagle3 DraftTarget Draft_Target".split())
+NEEDS_LENGTH = frozenset(("Eagle Eagle3 NGram DraftTarget Draft_Target Medusa SA PARD DFlash DSpark").split())
+NEEDS_MODEL = frozenset(["Eagle", "Eagle3", "DraftTarget", "Draft_Target"])
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -32,8 +34,12 @@ def check(reading: Reading) -> Iterator[Finding]:
     if name == "SaveState" and not reading.given("output_directory"):
         yield _missing(reading, "output_directory", "output_directory: FOLDER")
     if name in ("UserProvided", "User_Provided") and not reading.given("drafter"):
-        yield Finding("SPC150", f"{name} needs a drafter, a Python object that no YAML file can hold", reading.route("decoding_type"),
-                      help="pass it to LLM(...) in Python")
+        yield Finding(
+            "SPC150",
+            f"{name} needs a drafter, a Python object that no YAML file can hold",
+            reading.route("decoding_type"),
+            help="pass it to LLM(...) in Python",
+        )
     if name == "DSpark" and not reading.given(MODEL) and not _embedded(reading):
         yield _missing(reading, MODEL, f"{MODEL}: FOLDER (the target carries no draft of its own)")
 
@@ -48,4 +54,9 @@ def _embedded(reading: Reading) -> bool:
 
 
 def _missing(reading: Reading, key: str, line: str) -> Finding:
-    return Finding("SPC150", f"{reading.notes['type']} needs {key}, and it is missing", reading.route("decoding_type"), help=f"add {line}")
+    return Finding(
+        "SPC150",
+        f"{reading.notes['type']} needs {key}, and it is missing",
+        reading.route("decoding_type"),
+        help=f"add {line}",
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """A length that must be positive is not.
 
 1.2.1 stops with an empty assertion here.
@@ -18,7 +19,7 @@ from specctl.dialects.trtllm import is_new
 
 ENGINES = ("trtllm",)
 LENGTH, SIZE, LAYERS = "max_draft_len", "max_matching_ngram_size", "num_nextn_predict_layers"
-POSITIVE = frozenset("Eagle Eagle3 NGram DraftTarget Draft_Target Medusa SA PARD DFlash DSpark".split())
+POSITIVE = frozenset(("Eagle Eagle3 NGram DraftTarget Draft_Target Medusa SA PARD DFlash DSpark").split())
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -36,8 +37,12 @@ def check(reading: Reading) -> Iterator[Finding]:
     if name == "SA" and size is not None:
         pool = reading.get("enable_global_pool")
         if size == 0 or (pool and not (size == -1 or 1 <= size <= 64)):
-            yield Finding("SPC151", f"{SIZE} is {size}; -1 (no limit) or a positive number" + (" up to 64" if pool else "") + " was wanted",
-                          reading.route(SIZE), help=f"write {SIZE}: -1")
+            yield Finding(
+                "SPC151",
+                f"{SIZE} is {size}; -1 (no limit) or a positive number" + (" up to 64" if pool else "") + " was wanted",
+                reading.route(SIZE),
+                help=f"write {SIZE}: -1",
+            )
 
 
 def _finding(reading: Reading, key: str, value: int) -> Finding:

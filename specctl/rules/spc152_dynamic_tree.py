@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The dynamic tree is incomplete, or its budget lies outside what it can hold.
 
 The budget `max_total_draft_tokens` must lie between `max_draft_len` and topK times `max_draft_len`.
@@ -26,12 +27,29 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     topk, total, length = reading.get(TOPK), reading.get(TOTAL), reading.effective.get(LENGTH)
     if topk is None or topk < 1:
-        yield Finding("SPC152", f"a dynamic tree needs {TOPK} of at least 1", reading.route(SWITCH), at_key=True, help=f"add {TOPK}: 4")
+        yield Finding(
+            "SPC152",
+            f"a dynamic tree needs {TOPK} of at least 1",
+            reading.route(SWITCH),
+            at_key=True,
+            help=f"add {TOPK}: 4",
+        )
     elif length is None and reading.notes["type"] == "MTP":
-        yield Finding("SPC152", f"a dynamic tree needs {LENGTH}", reading.route(SWITCH), at_key=True, help=f"add {LENGTH}: 3")
+        yield Finding(
+            "SPC152", f"a dynamic tree needs {LENGTH}", reading.route(SWITCH), at_key=True, help=f"add {LENGTH}: 3"
+        )
     elif is_new(reading.release) and total is not None and length and not length <= total <= topk * length:
-        yield Finding("SPC152", f"{TOTAL} is {total}; between {LENGTH} {length} and {TOPK} x {LENGTH} = {topk * length} was wanted",
-                      reading.route(TOTAL), help=f"write {TOTAL}: {topk * length}")
+        yield Finding(
+            "SPC152",
+            f"{TOTAL} is {total}; between {LENGTH} {length} and {TOPK} x {LENGTH} = {topk * length} was wanted",
+            reading.route(TOTAL),
+            help=f"write {TOTAL}: {topk * length}",
+        )
     if reading.given("eagle_choices"):
-        yield Finding("SPC152", "eagle_choices and use_dynamic_tree exclude each other", reading.route("eagle_choices"), at_key=True,
-                      help="leave out eagle_choices")
+        yield Finding(
+            "SPC152",
+            "eagle_choices and use_dynamic_tree exclude each other",
+            reading.route("eagle_choices"),
+            at_key=True,
+            help="leave out eagle_choices",
+        )

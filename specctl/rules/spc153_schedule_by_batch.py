@@ -1,7 +1,8 @@
+# ruff: noqa: E501 (examples stand on one line)
 """TensorRT-LLM's schedule by batch size contradicts itself or the draft length.
 
-In 1.2.1 a key is the first batch size of its range and the key 1 is needed; in 1.4 it is the last one, and above the last key nothing is
-drafted. The first entry must equal `max_draft_len`, and none may exceed it.
+In 1.2.1 a key is the first batch size of its range and the key 1 is needed; in 1.4 it is the last one, and above the
+last key nothing is drafted. The first entry must equal `max_draft_len`, and none may exceed it.
 
 Bad:
 
@@ -26,10 +27,20 @@ def check(reading: Reading) -> Iterator[Finding]:
     schedule, new = reading.get(KEY), is_new(reading.release)
     name, limit = reading.notes.get("type"), reading.get(LIMIT)
     if new and limit is not None and (schedule is not None or name == "Eagle"):
-        why = f"{LIMIT} and {KEY} exclude each other" if schedule is not None else (
-            f"{LIMIT} does not work under the name Eagle: it is read again as Eagle3 together with its own schedule")
-        yield Finding("SPC153", why, reading.route(LIMIT), at_key=True,
-                      help="keep one of them" if schedule is not None else "write decoding_type: Eagle3")
+        why = (
+            f"{LIMIT} and {KEY} exclude each other"
+            if schedule is not None
+            else (
+                f"{LIMIT} does not work under the name Eagle: it is read again as Eagle3 together with its own schedule"
+            )
+        )
+        yield Finding(
+            "SPC153",
+            why,
+            reading.route(LIMIT),
+            at_key=True,
+            help="keep one of them" if schedule is not None else "write decoding_type: Eagle3",
+        )
     if schedule is None:
         return
     fault = _fault(schedule, reading.effective.get("max_draft_len"), new)
@@ -46,7 +57,10 @@ def _fault(schedule: dict[int, int], length: int | None, new: bool) -> tuple[str
     if any(value < 0 for value in schedule.values()):
         return "has a negative length", "write 0 to stop drafting"
     if not new and 1 not in schedule:
-        return "lacks the entry for batch size 1 (keys are the first batch size of a range)", f"begin with 1: {length or 4}"
+        return (
+            "lacks the entry for batch size 1 (keys are the first batch size of a range)",
+            f"begin with 1: {length or 4}",
+        )
     if length is None:
         return None
     first = schedule[min(schedule)]

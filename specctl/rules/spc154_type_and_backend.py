@@ -18,8 +18,10 @@ from specctl.dialects.trtllm import is_new
 from specctl.dialects.trtllm_keys import BACKENDS, ENGINE_BACKEND, ENGINE_ONLY
 
 ENGINES = ("trtllm",)
-NOT_AUTODEPLOY = {False: frozenset({"MTP", "NGram", "AUTO", "SaveState", "Medusa", "Lookahead"}),
-                  True: frozenset({"NGram", "AUTO", "SA", "PARD", "DFlash", "DSpark", "SaveState"})}
+NOT_AUTODEPLOY = {
+    False: frozenset({"MTP", "NGram", "AUTO", "SaveState", "Medusa", "Lookahead"}),
+    True: frozenset({"NGram", "AUTO", "SA", "PARD", "DFlash", "DSpark", "SaveState"}),
+}
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -28,12 +30,20 @@ def check(reading: Reading) -> Iterator[Finding]:
     backend = BACKENDS.get(str(reading.around.args.get("backend", "pytorch")), "pytorch")
     new = is_new(reading.release)
     if backend == "tensorrt" and new:
-        yield Finding("SPC154", f"the backend tensorrt does not exist in {reading.release}", reading.route("decoding_type"),
-                      help="leave the backend out (pytorch)")
+        yield Finding(
+            "SPC154",
+            f"the backend tensorrt does not exist in {reading.release}",
+            reading.route("decoding_type"),
+            help="leave the backend out (pytorch)",
+        )
     elif name is not None and not _runs(str(name), backend, new):
         better = "tensorrt" if name in ENGINE_ONLY else "pytorch"
-        yield Finding("SPC154", f"{name} does not run on the backend {backend}", reading.route("decoding_type"),
-                      help=f"write backend: {better}")
+        yield Finding(
+            "SPC154",
+            f"{name} does not run on the backend {backend}",
+            reading.route("decoding_type"),
+            help=f"write backend: {better}",
+        )
 
 
 def _runs(name: str, backend: str, new: bool) -> bool:

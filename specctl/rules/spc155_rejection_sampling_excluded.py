@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """Rejection sampling does not go with this method or setting.
 
 Bad:
@@ -24,7 +25,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     if reading.get(KEY):
         why = _why(reading)
         if why:
-            yield Finding("SPC155", f"{KEY} does not go with {why}", reading.route(KEY), at_key=True, help="leave it out")
+            yield Finding(
+                "SPC155", f"{KEY} does not go with {why}", reading.route(KEY), at_key=True, help="leave it out"
+            )
 
 
 def _why(reading: Reading) -> str | None:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """A size beside the setting contradicts another one.
 
 Bad:
@@ -23,28 +24,54 @@ def check(reading: Reading) -> Iterator[Finding]:
     pool, batch = reading.get(POOL), reading.around.args.get("max_batch_size", 2048)
     if pool is not None and isinstance(batch, int):
         if not reading.get("enable_global_pool"):
-            yield Finding("SPC156", f"{POOL} needs enable_global_pool", reading.route(POOL), at_key=True, help="add enable_global_pool: true")
+            yield Finding(
+                "SPC156",
+                f"{POOL} needs enable_global_pool",
+                reading.route(POOL),
+                at_key=True,
+                help="add enable_global_pool: true",
+            )
         elif pool < batch:
-            yield Finding("SPC156", f"{POOL} {pool} is below max_batch_size {batch}", reading.route(POOL),
-                          help=f"write {POOL}: {batch}, or lower max_batch_size")
+            yield Finding(
+                "SPC156",
+                f"{POOL} {pool} is below max_batch_size {batch}",
+                reading.route(POOL),
+                help=f"write {POOL}: {batch}, or lower max_batch_size",
+            )
     block, length = reading.get("block_size"), reading.effective.get("max_draft_len")
     if block is not None and length is not None and block != length:
-        yield Finding("SPC156", f"block_size {block} must equal max_draft_len {length}", reading.route("block_size"), help="leave it out")
+        yield Finding(
+            "SPC156",
+            f"block_size {block} must equal max_draft_len {length}",
+            reading.route("block_size"),
+            help="leave it out",
+        )
     yield from _graphs(reading)
 
 
 def _graphs(reading: Reading) -> Iterator[Finding]:
     graphs = reading.around.args.get("cuda_graph_config")
-    sizes, limit = (graphs.get("batch_sizes"), graphs.get("max_batch_size")) if isinstance(graphs, dict) else (None, None)
-    if not isinstance(sizes, list) or not sizes or not isinstance(limit, int) or not all(isinstance(size, int) for size in sizes):
+    sizes, limit = (
+        (graphs.get("batch_sizes"), graphs.get("max_batch_size")) if isinstance(graphs, dict) else (None, None)
+    )
+    if (
+        not isinstance(sizes, list)
+        or not sizes
+        or not isinstance(limit, int)
+        or not all(isinstance(size, int) for size in sizes)
+    ):
         return
     if is_new(reading.release):
         fits = max(sizes) == limit
     else:
         fits = sorted(sizes) == _generated(limit, bool(graphs.get("enable_padding")))
     if not fits:
-        yield Finding("SPC156", f"cuda_graph_config: batch_sizes {sizes} and max_batch_size {limit} disagree",
-                      ("cuda_graph_config", "batch_sizes"), help="keep one of them")
+        yield Finding(
+            "SPC156",
+            f"cuda_graph_config: batch_sizes {sizes} and max_batch_size {limit} disagree",
+            ("cuda_graph_config", "batch_sizes"),
+            help="keep one of them",
+        )
 
 
 def _generated(limit: int, padding: bool) -> list[int]:

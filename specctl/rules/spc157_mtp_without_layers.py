@@ -24,6 +24,16 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     length = reading.get("max_draft_len")
     route = reading.route("max_draft_len") or reading.route("decoding_type")
-    fix = Fix(reading.route("max_draft_len"), key="num_nextn_predict_layers", replacement=length) if length and length > 0 else None
-    yield Finding("SPC157", "without num_nextn_predict_layers the draft budget stays unset, and the start fails", route,
-                  help=f"write num_nextn_predict_layers: {length if length and length > 0 else 1}", stage=FAILS, fix=fix)
+    fix = (
+        Fix(reading.route("max_draft_len"), key="num_nextn_predict_layers", replacement=length)
+        if length and length > 0
+        else None
+    )
+    yield Finding(
+        "SPC157",
+        "without num_nextn_predict_layers the draft budget stays unset, and the start fails",
+        route,
+        help=f"write num_nextn_predict_layers: {length if length and length > 0 else 1}",
+        stage=FAILS,
+        fix=fix,
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """A key is still taken, but does nothing in this release.
 
 Bad:
@@ -23,5 +24,11 @@ KEY = "allow_advanced_sampling"
 def check(reading: Reading) -> Iterator[Finding]:
     """One key so far."""
     if is_new(reading.release) and reading.given(KEY):
-        yield Finding("SPC158", f"{KEY} does nothing any more: sampling is told by each request", reading.route(KEY), at_key=True,
-                      help="leave it out", fix=Fix(reading.route(KEY), remove=True))
+        yield Finding(
+            "SPC158",
+            f"{KEY} does nothing any more: sampling is told by each request",
+            reading.route(KEY),
+            at_key=True,
+            help="leave it out",
+            fix=Fix(reading.route(KEY), remove=True),
+        )

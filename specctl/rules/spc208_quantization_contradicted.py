@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The quantization given for the draft contradicts the draft's own config, or is unknown.
 
 draft: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512, "quantization_config": {"quant_method": "gptq"}}
@@ -34,9 +35,15 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     own = draft.quant_method if draft else None
     if not wanted.strip():
-        yield Finding("SPC208", f"quantization {shown(wanted)} is unknown", reading.route(KEY), help="leave the key out")
+        yield Finding(
+            "SPC208", f"quantization {shown(wanted)} is unknown", reading.route(KEY), help="leave the key out"
+        )
     elif own and wanted not in COMPATIBLE.get(own, {own}):
-        yield Finding("SPC208", f"quantization {shown(wanted)} contradicts the draft's own config, which says {own}", reading.route(KEY),
-                      help="leave the key out; the engine reads the checkpoint's own quantization")
+        yield Finding(
+            "SPC208",
+            f"quantization {shown(wanted)} contradicts the draft's own config, which says {own}",
+            reading.route(KEY),
+            help="leave the key out; the engine reads the checkpoint's own quantization",
+        )
     elif wanted == "none" and draft is not None:
         yield Finding("SPC208", 'quantization "none" is unknown', reading.route(KEY), help="leave the key out")

@@ -1,4 +1,6 @@
-"""No draft is named, and the target has no prediction layers: SGLang loads the target again as its own draft, and the worker fails.
+# ruff: noqa: E501 (examples stand on one line)
+"""No draft is named, and the target has no prediction layers: SGLang loads the target again as its own draft, and the
+worker fails.
 
 target: {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936}
 
@@ -36,9 +38,18 @@ def check(reading: Reading) -> Iterator[Finding]:
     if name == "EAGLE" and inside:
         return
     if inside:
-        yield Finding("SPC221", f"{name} without a draft loads the target itself as one, which is no {name} head",
-                      reading.route("speculative_algorithm"), help="write --speculative-algorithm EAGLE to use the target's own layers",
-                      stage=FAILS)
+        yield Finding(
+            "SPC221",
+            f"{name} without a draft loads the target itself as one, which is no {name} head",
+            reading.route("speculative_algorithm"),
+            help="write --speculative-algorithm EAGLE to use the target's own layers",
+            stage=FAILS,
+        )
         return
-    yield Finding("SPC221", f"{name} has no draft: the target would be loaded again as its own", reading.route("speculative_algorithm"),
-                  help="add --speculative-draft-model-path FOLDER", stage=FAILS)
+    yield Finding(
+        "SPC221",
+        f"{name} has no draft: the target would be loaded again as its own",
+        reading.route("speculative_algorithm"),
+        help="add --speculative-draft-model-path FOLDER",
+        stage=FAILS,
+    )

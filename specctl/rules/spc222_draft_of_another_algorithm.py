@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The draft was made for another algorithm than the one given.
 
 SGLang does not upgrade the algorithm by itself: an EAGLE-3 head needs EAGLE3, a language model STANDALONE.
@@ -26,7 +27,9 @@ NEEDS = ("draft",)
 
 def applies(reading: Reading) -> bool:
     """Algorithms with a draft of one certain kind."""
-    return reading.notes.get("algorithm") in ("EAGLE", "EAGLE3", "STANDALONE") and reading.given("speculative_draft_model_path")
+    return reading.notes.get("algorithm") in ("EAGLE", "EAGLE3", "STANDALONE") and reading.given(
+        "speculative_draft_model_path"
+    )
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -41,5 +44,11 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     what = {"EAGLE3": "an EAGLE-3 head", "EAGLE": "an EAGLE head", "STANDALONE": "a language model of its own"}[right]
     route = reading.route("speculative_algorithm")
-    yield Finding("SPC222", f"the draft {draft.name} is {what} ({draft.architecture}), not what {name} needs", route,
-                  help=f"write --speculative-algorithm {right}", stage=FAILS, fix=Fix(route, right))
+    yield Finding(
+        "SPC222",
+        f"the draft {draft.name} is {what} ({draft.architecture}), not what {name} needs",
+        route,
+        help=f"write --speculative-algorithm {right}",
+        stage=FAILS,
+        fix=Fix(route, right),
+    )

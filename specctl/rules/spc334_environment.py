@@ -28,7 +28,17 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield Finding("SPC334", f"SGLANG_RAGGED_VERIFY_MODE is {mode!r}; it takes {', '.join(MODES)}", help="unset it")
     for gone in GONE:
         if gone in env:
-            yield Finding("SPC334", f"{gone} is read by nobody in SGLang {reading.release}", help="unset it", severity="warning")
+            yield Finding(
+                "SPC334", f"{gone} is read by nobody in SGLang {reading.release}", help="unset it", severity="warning"
+            )
     coordinated = str(env.get("SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION", "0")).lower() in ("1", "true")
-    if coordinated and name is not None and (name not in ("EAGLE", "EAGLE3", "DSPARK") or reading.effective.get("enable_multi_layer_eagle")):
-        yield Finding("SPC334", "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION needs single-layer EAGLE, EAGLE3 or DSPARK", help="unset it")
+    if (
+        coordinated
+        and name is not None
+        and (name not in ("EAGLE", "EAGLE3", "DSPARK") or reading.effective.get("enable_multi_layer_eagle"))
+    ):
+        yield Finding(
+            "SPC334",
+            "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION needs single-layer EAGLE, EAGLE3 or DSPARK",
+            help="unset it",
+        )

@@ -21,5 +21,8 @@ def check(reading: Reading) -> Iterator[Finding]:
     if reading.notes.get("entry") and reading.around.target is None:
         yield Finding("SPC335", "no model is given", help="add --model-path MODEL")
     if reading.notes.get("model_path") in ("dummy", "none") and reading.given("speculative_algorithm"):
-        yield Finding("SPC335", f"the placeholder model {reading.notes['model_path']!r} skips the resolution, and the last check fails",
-                      help="give a model")
+        yield Finding(
+            "SPC335",
+            f"the placeholder model {reading.notes['model_path']!r} skips the resolution, and the last check fails",
+            help="give a model",
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The target has its own prediction layers; a draft is given nevertheless.
 
 target: {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
@@ -30,5 +31,9 @@ def applies(reading: Reading) -> bool:
 def check(reading: Reading) -> Iterator[Finding]:
     """By the target's class."""
     if reading.notes["architecture"] in MTP_INSIDE - {"MistralLarge3ForCausalLM", "PixtralForConditionalGeneration"}:
-        yield Finding("SPC337", "this target has its own prediction layers; a draft is not needed",
-                      reading.route("speculative_draft_model_path"), help="leave it out, unless it is better than the target's own layers")
+        yield Finding(
+            "SPC337",
+            "this target has its own prediction layers; a draft is not needed",
+            reading.route("speculative_draft_model_path"),
+            help="leave it out, unless it is better than the target's own layers",
+        )

@@ -21,5 +21,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Where the engine chose the number."""
     limit = reading.effective.get("max_running_requests")
     if limit is not None and reading.around.args.get("max_running_requests") is None:
-        yield Finding("SPC339", f"with speculation SGLang runs at most {limit} requests at once; the rest waits",
-                      reading.route("speculative_algorithm"), help=f"write --max-running-requests {limit} (or more) to say what you want")
+        yield Finding(
+            "SPC339",
+            f"with speculation SGLang runs at most {limit} requests at once; the rest waits",
+            reading.route("speculative_algorithm"),
+            help=f"write --max-running-requests {limit} (or more) to say what you want",
+        )

@@ -1,7 +1,8 @@
+# ruff: noqa: E501 (examples stand on one line)
 """TensorRT-LLM's n-gram lets all requests share one pool by default.
 
-One user's text then drafts another's, and speed depends on who else is served. `is_public_pool: false` keeps each request to itself, as
-vLLM does.
+One user's text then drafts another's, and speed depends on who else is served. `is_public_pool: false` keeps each
+request to itself, as vLLM does.
 
 Bad:
 
@@ -23,5 +24,9 @@ SEVERITY = "advice"
 def check(reading: Reading) -> Iterator[Finding]:
     """Where nothing is said."""
     if reading.notes.get("type") == "NGram" and not reading.given("is_public_pool"):
-        yield Finding("SPC503", "all requests share one n-gram pool by default", reading.route("decoding_type"),
-                      help="write is_public_pool: false to keep requests apart, or true to say that you want it")
+        yield Finding(
+            "SPC503",
+            "all requests share one n-gram pool by default",
+            reading.route("decoding_type"),
+            help="write is_public_pool: false to keep requests apart, or true to say that you want it",
+        )

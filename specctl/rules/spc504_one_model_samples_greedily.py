@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """In TensorRT-LLM 1.2.1 one-model EAGLE and MTP ignore temperature and top-p unless allow_advanced_sampling is true.
 
 Bad:
@@ -21,8 +22,16 @@ KEY = "allow_advanced_sampling"
 
 def check(reading: Reading) -> Iterator[Finding]:
     """Eagle as one model; MTP cannot sample at all."""
-    if is_new(reading.release) or reading.notes.get("type") not in ("Eagle", "MTP") or reading.get("eagle3_one_model") is False:
+    if (
+        is_new(reading.release)
+        or reading.notes.get("type") not in ("Eagle", "MTP")
+        or reading.get("eagle3_one_model") is False
+    ):
         return
     if reading.notes["type"] == "Eagle" and not reading.get(KEY):
-        yield Finding("SPC504", "sampled requests are decoded greedily in this release", reading.route("decoding_type"),
-                      help=f"add {KEY}: true")
+        yield Finding(
+            "SPC504",
+            "sampled requests are decoded greedily in this release",
+            reading.route("decoding_type"),
+            help=f"add {KEY}: true",
+        )

@@ -46,15 +46,27 @@ def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
         span = Span.of(document.text, offset, offset + 1)
     line = document.text.split("\n")[mark.line] if mark is not None and mark.line <= document.text.count("\n") else ""
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        return Problem("SPC003", f"this is not YAML: line {mark.line + 1} is indented with a tab", span,
-                       help="YAML is indented with blanks only; replace the tab by two blanks")
+    if mark is not None and "\t" in line[: len(line) - len(line.lstrip())]:
+        return Problem(
+            "SPC003",
+            f"this is not YAML: line {mark.line + 1} is indented with a tab",
+            span,
+            help="YAML is indented with blanks only; replace the tab by two blanks",
+        )
     if "{{" in line or "{%" in line:
-        return Problem("SPC003", f"this is not YAML{place}: template marks are left in the text", span,
-                       help="render the template first")
+        return Problem(
+            "SPC003",
+            f"this is not YAML{place}: template marks are left in the text",
+            span,
+            help="render the template first",
+        )
     reason = (error.problem or error.context or "it does not parse").replace("found character", "a character")
-    return Problem("SPC003", f"this is not YAML{place}: {reason}", span,
-                   help="check the indentation and the quotes of this line and the one before")
+    return Problem(
+        "SPC003",
+        f"this is not YAML{place}: {reason}",
+        span,
+        help="check the indentation and the quotes of this line and the one before",
+    )
 
 
 def _offset(text: str, line: int, column: int) -> int:
@@ -95,7 +107,7 @@ class _Walk:
 
     def scalar(self, node: Any) -> Any:
         try:
-            return self.construct.construct_object(node)  # type: ignore[no-untyped-call]
+            return self.construct.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError):
             return node.value
 
@@ -123,6 +135,11 @@ class _Walk:
     def repeated(self, route: Route, node: Any) -> None:
         first = self.document.keys[route]
         self.document.problems.append(
-            Problem("SPC004", f"the key {route[-1]!r} stands twice (first at line {first.line}); the last one wins",
-                    self.span(node), help="keep one of them", route=route)
+            Problem(
+                "SPC004",
+                f"the key {route[-1]!r} stands twice (first at line {first.line}); the last one wins",
+                self.span(node),
+                help="keep one of them",
+                route=route,
+            )
         )

@@ -1,9 +1,8 @@
 """One frozen dataclass for each method of drafting; its fields are the keys that only this method has.
 
-`METHODS` maps the canonical name to the class. A method says of itself what it needs (`needs_model`: a draft checkpoint;
-`optional_model`: may take one) and whether a target must bring hidden states (`uses_hidden_states`), so that nobody else
-has to ask for it by name.
-"""
+`METHODS` maps the canonical name to the class. A method says of itself what it needs (`needs_model`: a draft
+checkpoint; `optional_model`: may take one) and whether a target must bring hidden states (`uses_hidden_states`), so
+that nobody else has to ask for it by name."""
 
 from __future__ import annotations
 
@@ -37,10 +36,9 @@ class Ngram(Method):
     """Copy what followed the last tokens when they stood in the text before.
 
     `prompt_lookup_min` and `prompt_lookup_max` bound the length of the matched suffix, in tokens. `search` says which
-    occurrence wins: `earliest` (longest match first, then the oldest place; vLLM's rule), `latest` (the youngest place),
-    `transformers` (the rule of its prompt lookup) or `trie` (a tree over all requests of the server, as SGLang keeps).
-    `shared_pool`: matches may come from other requests.
-    """
+    occurrence wins: `earliest` (longest match first, then the oldest place; vLLM's rule), `latest` (the youngest
+    place), `transformers` (the rule of its prompt lookup) or `trie` (a tree over all requests of the server, as
+    SGLang keeps). `shared_pool`: matches may come from other requests."""
 
     name: ClassVar[str] = "ngram"
     summary: ClassVar[str] = "copies what followed the last tokens earlier in the text"
