@@ -51,7 +51,8 @@ class GenerationCall:
     """One body of /v1/chat/completions or /v1/completions.
 
     `prompts`: texts, token ids or conversations. `max_tokens` None: as many as the context has room for.
-    `sampling` holds everything but `max_tokens`; its seed is None where the client gave none.
+    `sampling` holds everything but `max_tokens`; its seed is None where the client gave none. `echo`: the prompt's text
+    stands before the answer's.
     """
 
     chat: bool
@@ -65,6 +66,7 @@ class GenerationCall:
     include_usage: bool = False
     continuous_usage: bool = False
     return_token_ids: bool = False
+    echo: bool = False
 
     @property
     def num_choices(self) -> int:
@@ -126,7 +128,8 @@ def read_chat(body: Mapping[str, Any]) -> GenerationCall:
 
 def read_completion(body: Mapping[str, Any]) -> GenerationCall:
     """A body of /v1/completions."""
-    found = read_fields(body, {**COMMON, "prompt": Field(prompts)}, COMPLETION_NEUTRAL)
+    fields = {**COMMON, "prompt": Field(prompts), "echo": Field(boolean, False)}
+    found = read_fields(body, fields, COMPLETION_NEUTRAL)
     given = _required(found, "prompt")
     return _call(found, False, given, found["max_tokens"], "max_tokens")
 
@@ -147,6 +150,7 @@ def _call(
         include_usage=include_usage,
         continuous_usage=continuous,
         return_token_ids=found["return_token_ids"],
+        echo=found.get("echo", False),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -60,7 +62,7 @@ class Process:
         self._ready = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
         assert self._ready.wait(START_S), self.text
-        self.url = re.findall(r"http://[\d.:]+", self.text)[0]
+        self.url = re.findall(r"https?://[\d.:]+", self.text)[0]
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -239,3 +241,26 @@ def test_keys_come_from_all_three_places(tiny: Path, tmp_path: Path, monkeypatch
     finally:
         server.process.kill()
         server.process.wait(10)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+def test_https(tiny: Path, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    making = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    making += ["-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*making, "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=60)
+    server = Process(tiny, "--ssl-certfile", certificate, "--ssl-keyfile", key)
+    try:
+        assert server.url.startswith("https://")
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        assert httpx.get(server.url + "/health", verify=trusted, timeout=10).status_code == 200
+    finally:
+        server.process.kill()
+        server.process.wait(10)
+
+
+def test_certificates_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no certificate", "utf-8")
+    assert refused("--ssl-certfile", tmp_path / "text", "--ssl-keyfile", tmp_path / "text")[0] == 3
+    assert refused("--ssl-certfile", tmp_path / "none", "--ssl-keyfile", tmp_path / "none")[0] == 3
+    assert refused("--ssl-keyfile", tmp_path / "text")[0] == 2
