@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,7 +48,7 @@ def command(
         from specctl.resources import resolve_model
 
         resolve_model(target)
-    options = {
+    options: dict[str, Any] = {
         "engine": engine,
         "release": release,
         "target": target,
@@ -84,12 +84,12 @@ def _codes(text: str) -> tuple[str, ...]:
     return tuple(code.strip().upper() for code in text.split(",") if code.strip())
 
 
-def _of_path(path: str, options: dict[str, object]) -> Iterator[Report | None]:
+def _of_path(path: str, options: dict[str, Any]) -> Iterator[Report | None]:
     """The reports of a file, or of all files of a folder; None for a file of a folder without a setting."""
     from specctl.rules.checker import check_loaded, check_path, mixed
 
     if path == "-" or not Path(path).is_dir():
-        yield check_path(path, **options)  # type: ignore[arg-type]
+        yield check_path(path, **options)
         return
     for file in _files(Path(path)):
         document = _candidate(file)
@@ -97,7 +97,7 @@ def _of_path(path: str, options: dict[str, object]) -> Iterator[Report | None]:
             yield None
             continue
         try:
-            report = check_loaded(document, **options)  # type: ignore[arg-type]
+            report = check_loaded(document, **options)
         except UsageError as error:
             yield mixed(document, error.message)
             continue

@@ -18,6 +18,29 @@ REFUSES = "refuses"
 FAILS = "fails-at-start"
 
 
+# Arguments beside the setting that rules compute with.
+COUNTS = frozenset(
+    {
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "data_parallel_size",
+        "context_parallel_size",
+        "tp_size",
+        "pp_size",
+        "dp_size",
+        "attn_dp_size",
+        "attn_cp_size",
+        "max_model_len",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "max_running_requests",
+        "page_size",
+        "max_batch_size",
+    }
+)
+STRUCTURED = ("_config", "_paths", "_processors")
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something to say about a route. Its code's page gives name and severity; `severity` and `stage` override them."""
@@ -80,6 +103,16 @@ class Surroundings:
         """As `model`, but None where the config could not be read."""
         found = self.model(name)
         return found if isinstance(found, ModelFacts) else None
+
+    def tidy(self) -> None:
+        """Leave out arguments of a kind that no rule expects: counts that are no whole numbers, odd containers."""
+        kept = {}
+        for key, value in self.args.items():
+            if key in COUNTS and (isinstance(value, bool) or not isinstance(value, int)):
+                continue
+            if isinstance(value, (str, int, float, bool)) or value is None or key.endswith(STRUCTURED):
+                kept[key] = value
+        self.args = kept
 
     @property
     def target_facts(self) -> ModelFacts | None:

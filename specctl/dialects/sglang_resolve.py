@@ -35,6 +35,7 @@ TRIPLE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_dr
 
 def resolve(reading: Reading) -> None:
     """Fill `reading.effective`, `changes` and `notes`."""
+    reading.around.tidy()
     target = reading.around.target_facts
     reading.notes["architecture"] = target.architecture if target else None
     reading.notes["device"] = device(reading.around.platform)

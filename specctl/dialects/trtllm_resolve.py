@@ -39,6 +39,7 @@ SCHEDULED = frozenset({"Eagle3", "MTP", "PARD", "DFlash", "Draft_Target", "SA"})
 
 def resolve(reading: Reading) -> None:
     """Fill `reading.effective`, `changes` and `notes`."""
+    reading.around.tidy()
     name = reading.notes.get("type")
     reading.notes["draft"] = reading.around.facts(reading.get("speculative_model"))
     effective: dict[str, Any] = {"decoding_type": name}

@@ -28,6 +28,7 @@ def is_dotted_path(model: str) -> bool:
 
 def resolve(reading: Reading) -> None:
     """Fill `reading.effective`, `changes` and `notes`."""
+    reading.around.tidy()
     served = _served(reading)
     if reading.off and served is None:
         reading.effective = {}

@@ -52,9 +52,7 @@ def _wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool
 
 def _run(reading: Reading, findings: list[Finding], skipped: list[Skipped]) -> None:
     for rule in rules().values():
-        if rule.check is None or (rule.engines and reading.engine not in rule.engines):
-            continue
-        if rule.applies is not None and not rule.applies(reading):
+        if not rule.judges or (rule.engines and reading.engine not in rule.engines) or not rule.applies(reading):
             continue
         missing = tuple(need for need in rule.needs if not _has(reading, need))
         if missing:

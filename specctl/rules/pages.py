@@ -89,7 +89,7 @@ def table() -> str:
     lines = [
         "# Rules",
         "",
-        "Made from the rules by `python -m specctl.rules.pages`; `specctl explain CODE` prints a page.",
+        "Made from the rules by `python -m specctl.rules.index_writer`; `specctl explain CODE` prints a page.",
         "",
         "| code | name | severity | engines | needs | what |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -101,7 +101,3 @@ def table() -> str:
             f"| {rule.code} | {rule.name} | {rule.severity} | {engines} | {', '.join(rule.needs) or '-'} | {what} |"
         )
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(table(), end="")

@@ -7,14 +7,6 @@ Bad:
 Good:
 
     vllm: {"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}
-
-Bad:
-
-    trtllm: speculative_config: {decoding_type: DraftTarget, max_draft_len: 3}
-
-Good:
-
-    trtllm: speculative_config: {decoding_type: DraftTarget, max_draft_len: 3, speculative_model: org/draft}
 """
 
 from collections.abc import Iterator

@@ -51,20 +51,13 @@ def check(reading: Reading) -> Iterator[Finding]:
 
 def _graphs(reading: Reading) -> Iterator[Finding]:
     graphs = reading.around.args.get("cuda_graph_config")
-    sizes, limit = (
-        (graphs.get("batch_sizes"), graphs.get("max_batch_size")) if isinstance(graphs, dict) else (None, None)
-    )
-    if (
-        not isinstance(sizes, list)
-        or not sizes
-        or not isinstance(limit, int)
-        or not all(isinstance(size, int) for size in sizes)
-    ):
+    if not isinstance(graphs, dict):
         return
-    if is_new(reading.release):
-        fits = max(sizes) == limit
-    else:
-        fits = sorted(sizes) == _generated(limit, bool(graphs.get("enable_padding")))
+    sizes, limit = graphs.get("batch_sizes"), graphs.get("max_batch_size")
+    if not isinstance(sizes, list) or not isinstance(limit, int) or not all(isinstance(size, int) for size in sizes):
+        return
+    wanted = _generated(limit, bool(graphs.get("enable_padding")))
+    fits = max(sizes, default=limit) == limit if is_new(reading.release) else sorted(sizes) == wanted or not sizes
     if not fits:
         yield Finding(
             "SPC156",

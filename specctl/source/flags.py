@@ -5,7 +5,7 @@ For the rooms above:
 * `extract(argv)` returns `Flags`. `Flags.rest` is the command line without the setting flags (TARGET may have stood
 before or
   after them); the rest of `Flags` holds what was taken, in the words the user typed:
-  - `vllm`: tokens of vLLM's flags (`--speculative-config`, `-sc`, dotted keys, `--spec-method` and its kin, removed ones)
+  - `vllm`: tokens of vLLM's flags (`--speculative-config`, `-sc`, dotted keys, `--spec-method` ..., removed ones)
   - `sglang`: tokens of SGLang's `--speculative-*` flags and their kin
   - `configs`: files named by `--config`; `specs`: files or preset names given by `--spec`
   - `engine_command`: everything behind `--` (an engine's own command line)

@@ -7,7 +7,6 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from specctl.diagnostics import Route, Span
-from specctl.source.damage import explain_json
 from specctl.source.document import Document, Problem
 
 MAX_DEPTH = 60
@@ -160,6 +159,8 @@ def read_json(document: Document, *, base: int = 0, text: str | None = None, pre
     try:
         document.value = reader.whole()
     except _JsonError as error:
+        from specctl.source.damage import explain_json
+
         help_text, notes, fix = explain_json(part, error.offset)
         line, column = part.count("\n", 0, error.offset) + 1, error.offset - part.rfind("\n", 0, error.offset)
         where = f"column {column}" if "\n" not in part.strip() else f"line {line}, column {column}"

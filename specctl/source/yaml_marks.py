@@ -13,6 +13,7 @@ from specctl.source.document import Document, Problem
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 60
 MAX_NODES = 200_000
+ODD_BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 
 
 class _TooMuch(Exception):
@@ -42,7 +43,8 @@ def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     span = None
     if mark is not None:
-        offset = _offset(document.text, mark.line, mark.column)
+        odd = any(each in document.text for each in ODD_BREAKS)
+        offset = mark.index if odd else _offset(document.text, mark.line, mark.column)
         span = Span.of(document.text, offset, offset + 1)
     line = document.text.split("\n")[mark.line] if mark is not None and mark.line <= document.text.count("\n") else ""
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
@@ -86,9 +88,13 @@ class _Walk:
         self.document = document
         self.construct = SafeConstructor()
         self.seen = 0
+        # YAML also breaks lines at these; our places count newlines only.
+        self.odd_breaks = any(mark in document.text for mark in ODD_BREAKS)
 
     def span(self, node: Any) -> Span:
         start, end = node.start_mark, node.end_mark
+        if self.odd_breaks:
+            return Span.of(self.document.text, start.index, end.index)
         if isinstance(node, yaml.ScalarNode) or start.line == end.line:
             return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
         line = self.document.text.split("\n")[start.line]

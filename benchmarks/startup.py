@@ -1,0 +1,64 @@
+"""How much validate-config costs beyond an empty Typer command, measured in turns.
+
+    python benchmarks/startup.py [--runs 15] [--limit-ms 60]
+
+Starts both commands with this Python, one after the other, `--runs` times, and prints the medians and their difference. Ends with
+status 1 where the difference is above the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+EMPTY = """
+import typer
+app = typer.Typer(add_completion=False)
+@app.command()
+def nothing() -> None: pass
+app()
+"""
+SETTING = "speculative_config:\n  decoding_type: NGram\n  max_draft_len: 4\n  max_matching_ngram_size: 3\n  is_public_pool: false\n"
+
+
+def seconds(command: list[str]) -> float:
+    """Wall time of one start, in seconds; the command must succeed."""
+    begin = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--limit-ms", type=float, default=60.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "empty.py").write_text(EMPTY)
+        (Path(folder) / "setting.yaml").write_text(SETTING)
+        commands = {
+            "empty Typer command": [sys.executable, str(Path(folder) / "empty.py")],
+            "validate-config": [sys.executable, "-m", "specctl", "validate-config", str(Path(folder) / "setting.yaml")],
+        }
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for turn in range(options.runs + 1):
+            for name, command in commands.items():
+                taken = seconds(command)
+                if turn:  # the first turn fills the caches
+                    times[name].append(taken)
+    medians = {name: 1000 * statistics.median(taken) for name, taken in times.items()}
+    for name, median in medians.items():
+        print(f"{name:<22}{median:8.1f} ms")
+    difference = medians["validate-config"] - medians["empty Typer command"]
+    print(f"{'difference':<22}{difference:8.1f} ms (limit {options.limit_ms:g})")
+    return 0 if difference <= options.limit_ms else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
