@@ -207,7 +207,7 @@ def _nested(reading: Reading) -> None:
 
 def _setting(reading: Reading, value: Any, base: Route) -> None:
     if not isinstance(value, dict):
-        kind = "null" if value is None else shown(value)
+        kind = "null" if value is None else "a list" if isinstance(value, list) else shown(value)
         reading.say(
             Finding(
                 "SPC011",

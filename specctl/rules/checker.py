@@ -15,7 +15,7 @@ from specctl.rules.report import Report
 from specctl.source import Document, read_file, read_json, read_yaml, sniff
 from specctl.source.command import command_document, entry_of
 from specctl.source.document import from_bytes
-from specctl.spec.release import Release, known
+from specctl.spec.release import known
 
 ENGINES = ("vllm", "sglang", "trtllm", "specctl")
 
@@ -40,7 +40,7 @@ def check(
     `h100`, or `cpu`. `engine_args`: the engine's other arguments by their Python names; `env`: its environment
     variables; `host`: facts of the machine. Raises `UsageError` for an unknown engine, form or release,
     `MissingError` where a `Path` does not exist."""
-    _usage(engine, form, release)
+    _usage(engine, form)
     around = Surroundings(
         target=str(target) if target is not None else None,
         args=dict(engine_args or {}),
@@ -52,16 +52,18 @@ def check(
     return check_document(document, form, engine=engine, release=release, around=around)
 
 
-def _usage(engine: str, form: str, release: str | None) -> None:
+def _usage(engine: str, form: str) -> None:
     if engine != "auto" and engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}", help=f"engines are {', '.join(ENGINES)} and auto")
     if form not in ("auto", "json", "yaml", "argv", "python"):
         raise UsageError(f"unknown form {form!r}", help="forms are json, yaml, argv, python and auto")
-    if release is not None and engine != "specctl":
-        try:
-            Release.parse(release)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+
+
+def _known(engine: str, release: str | None) -> str:
+    try:
+        return known(engine, release)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
@@ -144,7 +146,7 @@ def read_document(
             return _untold(document, seen, release, around)
         name = name or engine
     judge_engine = engine if engine != "auto" else name
-    wanted = known(judge_engine, release)
+    wanted = _known(judge_engine, release)
     if judge_engine != name:
         from specctl.dialects.convert import reread
 

@@ -9,6 +9,7 @@ from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, s
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.report import Report
 from specctl.source.document import Problem
+from specctl.source.remarks import Remarks, remarks_of
 
 
 def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[str] = ()) -> Report:
@@ -21,6 +22,10 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
     diagnostics = [_of_problem(problem) for problem in reading.document.problems]
     diagnostics += [_of_finding(reading, finding) for finding in findings]
     verdict = _verdict(diagnostics, findings)
+    remarks = remarks_of(reading.document.text) if reading.document.form == "yaml" else Remarks()
+    diagnostics = [
+        each for each in diagnostics if not remarks.silence(each.code, each.span.line if each.span else None)
+    ]
     kept = _kept(diagnostics, select, ignore)
     spec = reading.spec
     result = Result(
