@@ -40,7 +40,10 @@ def _position(text: str, offset: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that is safe to make: put `replacement` at `route`, or remove the key where it is None and `remove`."""
+    """A change that is safe to make: put `replacement` at `route` (the empty route is the whole value).
+
+    Rules may instead rename the key at `route` (`key`) or remove it (`remove`); the printed form of such a fix
+    replaces the object around it, so that route and replacement are all one needs to apply it."""
 
     route: Route
     replacement: Any = None
@@ -48,13 +51,8 @@ class Fix:
     remove: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form; `key` (a new name for the key) and `remove` stand only where they are used."""
-        found: dict[str, Any] = {"route": list(self.route), "replacement": self.replacement}
-        if self.key is not None:
-            found["key"] = self.key
-        if self.remove:
-            found["remove"] = True
-        return found
+        """JSON form."""
+        return {"route": list(self.route), "replacement": self.replacement}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ def native_method(spec: SpecDecodeConfig, engine: str, release: str) -> str | No
         return vllm.native_method(spec)
     if engine == "sglang":
         return sglang.algorithm(spec) or spec.engine_options.get("sglang", {}).get("speculative_algorithm")
+    if engine == "trtllm" and spec.method.name == "custom_class":
+        return None  # its drafter is a Python object that no file can hold
     return trtllm.native_type(spec, release) if engine == "trtllm" else spec.method.name
 
 
@@ -173,13 +175,12 @@ def _plain(value: Any) -> Any:
 def _sayable(spec: SpecDecodeConfig, engine: str, rows: tuple[Any, ...], path: str, value: Any) -> bool:
     """Whether the engine has the very word; a path of the method must exist there, too."""
     if path == "acceptance.method":
-        return {"vllm": value in ("block", "synthetic"), "sglang": value == "block", "trtllm": value == "relaxed"}[
-            engine
-        ]
+        words = {"vllm": ("block", "synthetic"), "sglang": ("block",), "trtllm": ("relaxed",)}
+        return value in words[engine]
     choices = [row.choices for row in rows if row.path == path and row.choices]
     if choices and isinstance(value, str):
         return any(value in words for words in choices)
-    return path.startswith("method.") or has_path(type(spec.method), path)
+    return bool(path.startswith("method.") or has_path(type(spec.method), path))
 
 
 def _foreign_options(spec: SpecDecodeConfig, engine: str) -> list[Finding]:

@@ -109,4 +109,4 @@ def method_rows(method: str) -> tuple[Field, ...]:
 def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
     """The root of a specctl YAML file."""
     del release
-    return {"specctl": 1} | spec.as_dict()
+    return {"specctl": 1} | {key: value for key, value in spec.as_dict().items() if value is not None}

@@ -15,4 +15,4 @@ def render(output: Any, dialect: str) -> str:
         return " ".join(shlex.quote(token) for token in output) + "\n"
     import yaml
 
-    return str(yaml.safe_dump(output, sort_keys=False, default_flow_style=None, allow_unicode=True, width=10_000))
+    return str(yaml.safe_dump(output, sort_keys=False, default_flow_style=False, allow_unicode=True, width=10_000))

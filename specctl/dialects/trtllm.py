@@ -366,7 +366,9 @@ def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
         if not row.choices or value in row.choices:
             found[row.key] = list(value) if isinstance(value, tuple) else value
     _special(spec, release, found)
-    return {"speculative_config": found | dict(spec.engine_options.get(ENGINE, {}))}
+    root = {"speculative_config": found | dict(spec.engine_options.get(ENGINE, {}))}
+    # These two run on the engine backend of 1.2.1 alone, which the file must ask for.
+    return {"backend": "tensorrt"} | root if name in ("Medusa", "Lookahead") else root
 
 
 def _special(spec: SpecDecodeConfig, release: str, found: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ METHOD_NAMES: dict[str, str] = {
     "mtp": "mtp",
     "dflash": "dflash",
     "dspark": "dspark",
-} | dict.fromkeys(MTP_ALIASES, "mtp")
+} | dict.fromkeys(sorted(MTP_ALIASES), "mtp")
 
 NGRAM = frozenset({"ngram", "ngram_gpu"})
 MODEL_FREE = NGRAM | {"suffix", "custom_class", "extract_hidden_states"}

@@ -1,8 +1,8 @@
 """The rules of this folder: file name = code and name, docstring = page, `check` = judgement.
 
-`index.py` holds what must be known of every rule before it is needed (made by `python -m specctl.rules.index_writer`); a rule's
-own file is imported when a setting of its engine is judged, or its page is asked for.
-"""
+`index.py` holds what must be known of every rule before it is needed (made by `python -m
+specctl.rules.index_writer`); a rule's own file is imported when a setting of its engine is judged, or its page is
+asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Check = Callable[[Reading], Iterator[Finding]]
 
 
 class Rule:
-    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json it reads.
+    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json
+    it reads.
 
     `judges`: whether its file has a `check`; the others hold the page of a finding that reading or conversion makes.
     """

@@ -1,4 +1,4 @@
-"""Made from the rule files by `python -m specctl.rules.index_writer`: stem, severity, engines, needs, judges."""
+"""Made from the rule files by index_writer.py: stem, severity, engines, needs, judges."""
 
 INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc001_unreadable_file", "error", (), (), False),

@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-HEAD = '"""Made from the rule files by `python -m specctl.rules.index_writer`: stem, severity, engines, needs, judges."""\n\n'
+HEAD = '"""Made from the rule files by index_writer.py: stem, severity, engines, needs, judges."""\n\n'
 Row = tuple[str, str, tuple[str, ...], tuple[str, ...], bool]
 
 

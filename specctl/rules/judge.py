@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from specctl.diagnostics import ERROR, Diagnostic, Result, Skipped
+from specctl.diagnostics import ERROR, Diagnostic, Fix, Result, Skipped
 from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, shown
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.report import Report
@@ -112,8 +113,29 @@ def _of_finding(reading: Reading, finding: Finding) -> Diagnostic:
         span,
         finding.help,
         finding.notes,
-        finding.fix,
+        _plain_fix(reading.document.value, finding.fix),
     )
+
+
+def _plain_fix(value: Any, fix: Fix | None) -> Fix | None:
+    """A fix as route and replacement alone: a renamed or removed key becomes a replacement of the object around it."""
+    if fix is None or (fix.key is None and not fix.remove):
+        return fix
+    around = value
+    try:
+        for part in fix.route[:-1]:
+            around = around[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+    if not isinstance(around, dict) or not fix.route or fix.route[-1] not in around:
+        return None
+    old = fix.route[-1]
+    if fix.key is not None and fix.key in around:
+        return None
+    renamed = {
+        fix.key if key == old and fix.key else key: item for key, item in around.items() if key != old or fix.key
+    }
+    return Fix(fix.route[:-1], renamed)
 
 
 def _of_change(reading: Reading, change: Change) -> Finding:

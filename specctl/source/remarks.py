@@ -1,8 +1,8 @@
 """Remarks to specctl inside YAML comments.
 
-`# specctl: ignore SPC010, SPC12` at the end of a line silences these codes (or beginnings of codes) on this line; on a line of its
-own, on the next one. `# specctl: ignore-file SPC010` silences them in the whole file. Without codes, all are meant.
-"""
+`# specctl: ignore SPC010, SPC12` at the end of a line silences these codes (or beginnings of codes) on this line; on
+a line of its own, on the next one. `# specctl: ignore-file SPC010` silences them in the whole file. Without codes,
+all are meant."""
 
 from __future__ import annotations
 

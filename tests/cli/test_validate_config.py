@@ -13,7 +13,10 @@ import pytest
 
 from specctl.cli.main import run
 
-GOOD = "speculative_config:\n  decoding_type: NGram\n  max_draft_len: 4\n  max_matching_ngram_size: 4\n  is_public_pool: false\n"
+GOOD = (
+    "speculative_config:\n  decoding_type: NGram\n  max_draft_len: 4\n"
+    "  max_matching_ngram_size: 4\n  is_public_pool: false\n"
+)
 NGRAM = '{"method":"ngram","num_speculative_tokens":3,"prompt_lookup_min":2,"prompt_lookup_max":4}'
 
 
@@ -186,7 +189,8 @@ def test_select_and_ignore(call: Any) -> None:
 
 
 def test_comments_ignore(call: Any) -> None:
-    text = "speculative-config:\n  method: ngram\n  num_speculative_tokens: '3'  # specctl: ignore SPC010\n  prompt_lookup_min: 2\n  prompt_lookup_max: 4\n"
+    text = "speculative-config:\n  method: ngram\n  num_speculative_tokens: '3'  # specctl: ignore SPC010\n"
+    text += "  prompt_lookup_min: 2\n  prompt_lookup_max: 4\n"
     assert "SPC010" not in call("validate-config", write("f.yaml", text))[1]
     assert "SPC010" in call("validate-config", write("g.yaml", text.replace("  # specctl: ignore SPC010", "")))[1]
     whole = "# specctl: ignore-file SPC010\n" + text.replace("  # specctl: ignore SPC010", "")
@@ -240,7 +244,7 @@ def test_explain(call: Any) -> None:
     ],
 )
 def test_nothing_heavy_is_loaded(code: str) -> None:
-    heavy = "torch transformers numpy fastapi jsonschema pydantic".split()
+    heavy = ["torch", "transformers", "numpy", "fastapi", "jsonschema", "pydantic"]
     check = f"{code}\nimport sys; print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, check=True, env=dict(os.environ)

@@ -89,8 +89,8 @@ def test_github() -> None:
         "::warning file=f.yaml,title=SPC010 value-coerced,line=3,endLine=3,col=27,endColumn=30::num"
     )
     assert (
-        lines[1]
-        == "::error file=a%2Cb.yaml,title=SPC104 value-out-of-range,line=1,endLine=2::50%25 is, well: wrong%0Ahelp: a%0Ab"
+        lines[1] == "::error file=a%2Cb.yaml,title=SPC104 value-out-of-range,line=1,endLine=2"
+        "::50%25 is, well: wrong%0Ahelp: a%0Ab"
     )
 
 

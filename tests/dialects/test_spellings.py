@@ -18,7 +18,8 @@ def spec_of(source: Any, **options: Any) -> SpecDecodeConfig:
     return report.config
 
 
-SGLANG = ["--speculative-algorithm", "STANDALONE", "--speculative-draft-model-path", "demo-draft", "--speculative-num-steps", "4", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "5"]
+SGLANG = ["--speculative-algorithm", "STANDALONE", "--speculative-draft-model-path", "demo-draft"]
+SGLANG += ["--speculative-num-steps", "4", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "5"]
 
 
 def test_draft_model() -> None:
@@ -36,7 +37,8 @@ def test_draft_model() -> None:
 def test_ngram() -> None:
     wanted = SpecDecodeConfig(Ngram(1, 4), 3)
     vllm = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1, "prompt_lookup_max": 4}
-    trtllm = "speculative_config: {decoding_type: NGram, max_draft_len: 3, max_matching_ngram_size: 4, is_public_pool: false}"
+    keys = "decoding_type: NGram, max_draft_len: 3, max_matching_ngram_size: 4, is_public_pool: false"
+    trtllm = f"speculative_config: {{{keys}}}"
     assert spec_of(vllm) == spec_of(trtllm) == spec_of(trtllm, release="1.4.0rc0") == wanted
 
 
@@ -96,8 +98,9 @@ def test_counts_as_vllm_sees_them(count: object, verdict: str, code: str) -> Non
 
 
 def test_the_schedules_of_both_release_lines_mean_the_same() -> None:
-    old = "speculative_config: {decoding_type: NGram, max_draft_len: 4, max_matching_ngram_size: 2, draft_len_schedule: {1: 4, 4: 2, 8: 0}}"
-    new = "speculative_config: {decoding_type: NGram, max_draft_len: 4, max_matching_ngram_size: 2, draft_len_schedule: {3: 4, 7: 2}}"
+    keys = "decoding_type: NGram, max_draft_len: 4, max_matching_ngram_size: 2"
+    old = f"speculative_config: {{{keys}, draft_len_schedule: {{1: 4, 4: 2, 8: 0}}}}"
+    new = f"speculative_config: {{{keys}, draft_len_schedule: {{3: 4, 7: 2}}}}"
     assert spec_of(old).schedule == spec_of(new, release="1.4.0rc0").schedule
     converted = specctl.convert(old, "trtllm", to_release="1.4.0rc0")
     assert converted.output["speculative_config"]["draft_len_schedule"] == {3: 4, 7: 2}
