@@ -3,7 +3,7 @@
     python docs/methods_table.py            # writes the table between its marks in README.md
     python docs/methods_table.py --check    # exit 1 where the README's table is stale
 
-The spellings come from `specctl.convert`, the verdicts from `specctl.check`, so the table cannot say what the code does not.
+The spellings come from `specctl.convert`, the verdicts from `specctl.check`: the table cannot say what the code does not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def setting(name: str) -> dict[str, Any]:
 
 
 def spelling(name: str, engine: str, release: str) -> str:
-    """The engine's word for the method; struck out where the release knows the word and refuses it; a dash without one."""
+    """The engine's word for the method, struck out where the release refuses it; a dash where it has none."""
     text = specctl.convert(setting(name), to=engine, to_release=release).text
     word = re.search(WORD[engine], text)
     if word is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from tests.runtime.kit import ask, run
 DRAFT_MODEL: dict[str, tuple[Any, dict[str, Any]]] = {
     "vllm": ('{"method": "draft_model", "model": "demo-draft", "num_speculative_tokens": 4}', {"form": "json"}),
     "sglang": (
-        "--speculative-algorithm STANDALONE --speculative-draft-model-path demo-draft --speculative-num-steps 4 "
-        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 5".split(),
+        shlex.split(
+            "--speculative-algorithm STANDALONE --speculative-draft-model-path demo-draft --speculative-num-steps 4 "
+            "--speculative-eagle-topk 1 --speculative-num-draft-tokens 5"
+        ),
         {"form": "argv"},
     ),
     "trtllm 1.4.0rc0": (
@@ -85,7 +88,7 @@ def test_one_setting_in_every_spelling_is_one_spec_with_one_result(
 
 
 def test_sglangs_ngram_reads_as_ngram_and_says_that_it_searches_otherwise(demo: Target) -> None:
-    report = specctl.check("--speculative-algorithm NGRAM --speculative-num-draft-tokens 5".split(), form="argv")
+    report = specctl.check(["--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "5"], form="argv")
     assert report.config is not None
     assert (report.config.method.name, report.config.num_speculative_tokens) == ("ngram", 4)
     assert any(d.severity == "warning" and "search" in d.message.lower() for d in report.diagnostics)
