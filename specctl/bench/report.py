@@ -118,7 +118,7 @@ def _cell(run: dict[str, Any], against: dict[str, Any], category: str) -> str:
 def heading(report: Report) -> list[str]:
     """Two lines: what ran where, and on which prompts."""
     env, work = report["environment"], report["workload"]
-    threads = "" if env.get("threads") is None else f", {env['threads']} threads"
+    threads = "" if env.get("threads") is None else f", {_count(env['threads'], 'thread')}"
     where = f"{work['target']}, {env.get('dtype')} on {env.get('device')}{threads}"
     made_by = f"specctl {env.get('specctl')}, torch {env.get('torch')}"
     total = sum(work["prompts"].values())
@@ -139,6 +139,9 @@ def notes(report: Report) -> list[str]:
     work = report["workload"]
     if work.get("interrupted"):
         found.append("Interrupted: these are the blocks that were complete.")
+    elif work["repeats_measured"] < work["repeats"]:
+        done = f"{work['repeats_measured']} of {work['repeats']}"
+        found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
     found.extend(_failures(report))
     found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
     found.extend(_peers(report))

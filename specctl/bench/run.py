@@ -13,7 +13,8 @@ from specctl.bench.compare import TieRule
 from specctl.bench.load import EngineRunner, Runner
 from specctl.bench.peers import PeerSetup, make_peers
 from specctl.bench.results import Report, Setup, build_report
-from specctl.bench.session import Measured, Progress, Schedule, measure
+from specctl.bench.session import Measured, Progress, Schedule, measure, short_jobs
+from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
 from specctl.bench.verdict import label
 from specctl.bench.workloads import Workload
 from specctl.errors import UsageError
@@ -42,6 +43,7 @@ class Order:
     device: str = "auto"
     dtype: str = "auto"
     threads: int | None = None
+    time_limit_s: float | None = None
 
     def __post_init__(self) -> None:
         prompts = len(self.workload.prompts)
@@ -74,15 +76,19 @@ def run(order: Order, progress: Progress) -> Outcome:
         set_threads(order.threads)
     sampling = _sampling(order.sampling)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
-    facts = environment(target)
     workload = workloads.encode(order.workload, target)
     runners = _runners(order, target, workload)
-    schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling)
+    schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling, order.time_limit_s)
+    notes = _notes(runners)
+    most = environment(target)["threads"]
+    if order.threads is None and target.device == "cpu" and most > 1:
+        notes += _choose_threads(most, runners[0], schedule, workload)
+    facts = environment(target)
     measured = measure(schedule, workload, runners, progress)
     ties = TieRule(lambda prefix: top_margin(target, list(prefix)), near_tie_margin(target))
     setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners)
     report = build_report(setup, measured, facts, ties if order.check_outputs else None)
-    return Outcome(report, measured.interrupted, _failures(measured, runners), _notes(runners))
+    return Outcome(report, measured.interrupted, _failures(measured, runners), notes)
 
 
 def shown(order: Order, progress: AbstractContextManager[Progress]) -> Outcome:
@@ -129,6 +135,18 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
 def _notes(runners: Sequence[Runner]) -> list[str]:
     engines = [runner for runner in runners if isinstance(runner, EngineRunner)]
     return [f"{label(runner.name, runner.k)}: {note}" for runner in engines for note in runner.notes]
+
+
+def _choose_threads(most: int, runner: Runner, schedule: Schedule, workload: Workload) -> list[str]:
+    """Set the number of threads by a short trial; what to tell the user about it."""
+    from specctl.runtime import set_threads
+
+    counts = thread_counts(most)
+    level = max(schedule.concurrency)
+    chosen = fastest(runner, short_jobs(schedule, workload, level, TRIAL_TOKENS), level, counts, set_threads)
+    if chosen == most:
+        return []
+    return [f"measured with {chosen} of {most} CPU threads, the fastest in a short trial; --threads sets it"]
 
 
 def _failures(measured: Measured, runners: Sequence[Runner]) -> list[str]:
