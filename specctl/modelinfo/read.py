@@ -53,6 +53,7 @@ def read_facts(name: str) -> ModelFacts | ModelProblem:
 
 def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:
     """The facts of the folder `path`, called `name`."""
+    path = path.absolute()
     file = path / "config.json"
     try:
         config = _config(file, file.stat().st_mtime_ns)

@@ -48,7 +48,7 @@ def table() -> str:
     lines = [
         "# Methods and engines",
         "",
-        "Made by `python -m specctl.rules.matrix`: a plain setting of each method, written for each engine, judged by its rules.",
+        "Made by `python -m specctl.rules.matrix`: a plain setting of each method, written for each engine and judged.",
         "",
         "| method | " + " | ".join(names) + " |",
         "| --- |" + " --- |" * len(names),
