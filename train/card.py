@@ -22,9 +22,9 @@ library_name: transformers
 
 {what}
 
-It is a toy for showing and testing speculative decoding, not an assistant: it knows the four kinds of task below, copies
-names, numbers and code from its prompt, and often gets sums wrong. Prompts and answers of the kinds it knows are short
-(up to 288 tokens were trained, {positions} positions are allowed).
+It is a toy for showing and testing speculative decoding, not an assistant: it knows the four kinds of task below,
+copies names, numbers and code from its prompt, and often gets sums wrong. It was trained on
+conversations of up to 288 tokens; {positions} positions are allowed.
 
 ## Data
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from train.batches import Batch, Stream
 from train.corpus.build import TRAIN_SEED, Filter, bench_examples
-from train.loop import Trainer, compile_blocks, every, export, next_token_losses, weighted
+from train.loop import Trainer, every, export, next_token_losses, weighted
 from train.model import Shape, TinyQwen3
 from train.start import copying_start
 
@@ -67,8 +67,6 @@ def train(target: Path, out: Path, minutes: float, width: int) -> None:
     )
     student = TinyQwen3(shape, torch.bfloat16)
     copying_start(student)
-    compile_blocks(teacher)
-    compile_blocks(student)
     # Another seed than the target's: documents that the target has not seen show how sure it is on new text.
     stream = Stream(tokenizer, Filter(tokenizer, bench_examples()), TRAIN_SEED + 1000, copies=0.0)
     trainer = Trainer(student, PEAK, minutes)
