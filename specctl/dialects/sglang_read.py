@@ -9,7 +9,14 @@ from typing import Any
 
 from specctl.diagnostics import Fix, Route
 from specctl.dialects import coerce as types
-from specctl.dialects.engine_flags import SGLANG_FLOATS, SGLANG_INTS, SGLANG_LISTS, SGLANG_SWITCHES, SGLANG_VALUES
+from specctl.dialects.engine_flags import (
+    SGLANG_FLOATS,
+    SGLANG_INTS,
+    SGLANG_LISTS,
+    SGLANG_SWITCHES,
+    SGLANG_VALUES,
+    SGLANG_WORDS,
+)
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
 from specctl.dialects.sglang import ENGINE, REMOVED_FLAGS, ROWS, SWITCH, flag
@@ -245,23 +252,29 @@ def _other(reading: Reading, each: Given, route: Route) -> None:
     name = _ALIASES.get(each.flag, each.flag)[2:]
     key = name.replace("-", "_")
     value: Any = True if each.value is None else each.value
+    if each.value is not None and (fault := _wrong_word(name, each.value)):
+        reading.say(
+            Finding("SPC006", f"{each.flag} is {shown(each.value)}; {fault} was wanted", route, help=f"write {fault}")
+        )
+        return
     if each.value is not None and name in (*SGLANG_INTS, "tp-size", "dp-size"):
-        try:
-            value = int(each.value)
-        except ValueError:
-            reading.say(
-                Finding(
-                    "SPC006",
-                    f"{each.flag} is {shown(each.value)}; a whole number was wanted",
-                    route,
-                    help=f"write {each.flag} 1",
-                )
-            )
-            return
+        value = int(each.value)
     if key == "model_path":
         reading.around.target = each.value
         reading.notes["model_path"] = each.value
     reading.around.args[key] = value
+
+
+def _wrong_word(name: str, text: str) -> str | None:
+    """What another flag wants where its value is of the wrong kind; None where it is right."""
+    if name in SGLANG_WORDS:
+        return None if text in SGLANG_WORDS[name] else f"one of {', '.join(SGLANG_WORDS[name][:8])}"
+    kind = int if name in (*SGLANG_INTS, "tp-size", "dp-size") else float if name in SGLANG_FLOATS else str
+    try:
+        kind(text)
+    except ValueError:
+        return "a whole number" if kind is int else "a number"
+    return None
 
 
 def _misuse(reading: Reading, wrong: Misuse, words: _Words, known: dict[str, str]) -> None:

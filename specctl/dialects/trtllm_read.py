@@ -231,8 +231,24 @@ def _setting(reading: Reading, value: Any, base: Route) -> None:
             reading.say(_unknown(reading, str(key), raw, route, name, list(rows)))
         else:
             reading.values[row.key] = coerce(reading, row, raw, route, types.LAX)
+    _add_on(reading)
     reading.notes["type"] = name
     reading.notes["method"] = known[name]
+
+
+def _add_on(reading: Reading) -> None:
+    """The keys of `sa_config`, the suffix automaton beside a draft."""
+    found = reading.values.get("sa_config")
+    if found is None or not isinstance(found.value, dict):
+        return
+    for key, raw in found.value.items():
+        route = (*found.route, key)
+        if key not in ("threshold", "enable_global_pool"):
+            near = nearest(str(key), ("threshold", "enable_global_pool"))
+            help_text = f"did you mean {near}?" if near else "its keys are threshold and enable_global_pool"
+            reading.say(Finding("SPC005", f"sa_config has no key {key!r}", route, at_key=True, help=help_text))
+        elif key == "threshold" and (isinstance(raw, (int, float)) and raw <= 0):
+            reading.say(Finding("SPC104", f"threshold is {shown(raw)}; at least 1 was wanted", route, help="write 4"))
 
 
 def _bad_type_name(reading: Reading, value: dict[Any, Any], name: Any, base: Route) -> None:

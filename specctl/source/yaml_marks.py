@@ -88,6 +88,7 @@ class _Walk:
         self.document = document
         self.construct = SafeConstructor()
         self.seen = 0
+        self.lines = document.text.split("\n")
         # YAML also breaks lines at these; our places count newlines only.
         self.odd_breaks = any(mark in document.text for mark in ODD_BREAKS)
 
@@ -95,10 +96,17 @@ class _Walk:
         start, end = node.start_mark, node.end_mark
         if self.odd_breaks:
             return Span.of(self.document.text, start.index, end.index)
-        if isinstance(node, yaml.ScalarNode) or start.line == end.line:
-            return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
-        line = self.document.text.split("\n")[start.line]
-        return Span(start.line + 1, start.column + 1, start.line + 1, max(len(line.rstrip()), start.column + 1) + 1)
+        first, column = self.inside(start.line, start.column)
+        last, end_column = self.inside(end.line, end.column)
+        if not isinstance(node, yaml.ScalarNode) and first != last:
+            last, end_column = first, max(len(self.lines[first].rstrip()), column + 1)
+        return Span(first + 1, column + 1, last + 1, end_column + 1)
+
+    def inside(self, line: int, column: int) -> tuple[int, int]:
+        """The place, moved to the end of the text where libyaml points behind it."""
+        if line >= len(self.lines):
+            line, column = len(self.lines) - 1, len(self.lines[-1])
+        return line, min(column, len(self.lines[line]))
 
     def value(self, node: Any, route: Route, depth: int) -> Any:
         self.seen += 1
