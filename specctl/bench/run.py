@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench import workloads
@@ -72,18 +73,21 @@ def run(order: Order, progress: Progress) -> Outcome:
     """Do what `order` says. Raises `SpecctlError` for a model, draft or option that cannot be used."""
     from specctl.runtime import environment, load_target, near_tie_margin, set_threads, top_margin
 
+    begun = time.perf_counter()
     if order.threads is not None:
         set_threads(order.threads)
     sampling = _sampling(order.sampling)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
     workload = workloads.encode(order.workload, target)
     runners = _runners(order, target, workload)
-    schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling, order.time_limit_s)
+    schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling)
     notes = _notes(runners)
     most = environment(target)["threads"]
     if order.threads is None and target.device == "cpu" and most > 1:
         notes += _choose_threads(most, runners[0], schedule, workload)
     facts = environment(target)
+    if order.time_limit_s is not None:
+        schedule = replace(schedule, time_limit_s=order.time_limit_s - (time.perf_counter() - begun))
     measured = measure(schedule, workload, runners, progress)
     ties = TieRule(lambda prefix: top_margin(target, list(prefix)), near_tie_margin(target))
     setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners)

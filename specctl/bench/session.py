@@ -28,8 +28,8 @@ WARMUP_TOKENS = 32
 class Schedule:
     """What to measure: levels of concurrency, how often, how to sample. `warmup` is in prompts a runtime and level.
 
-    `time_limit_s`: no further repeat begins when it would probably end later than this after the first began; the
-    first is always whole. None: all repeats, however long they take.
+    `time_limit_s`: no further repeat begins when it would probably end later than this, warm-up included; the first is
+    always whole. None: all repeats, however long they take.
     """
 
     concurrency: tuple[int, ...]
@@ -88,6 +88,7 @@ def measure(
     warm = list(_warmup(schedule, workload, runners))
     repeats = [list(turns) for _, turns in groupby(plan_turns(schedule, workload, runners), lambda turn: turn.repeat)]
     progress.start(sum(len(turn.jobs) * len(turn.order) for turns in (warm, *repeats) for turn in turns))
+    begun = clock()
     try:
         for turn in warm:
             for runner in turn.order:
@@ -95,7 +96,8 @@ def measure(
                 progress.advance(len(turn.jobs), "warm-up")
         start = clock()
         for turns in repeats:
-            if measured.repeats and _too_late(schedule, (clock() - start) / measured.repeats, measured.repeats):
+            now = clock()
+            if measured.repeats and _too_late(schedule, now - begun, (now - start) / measured.repeats):
                 break
             for turn in turns:
                 _take(turn, runners, measured, progress, schedule.repeats)
@@ -105,8 +107,8 @@ def measure(
     return measured
 
 
-def _too_late(schedule: Schedule, repeat_s: float, done: int) -> bool:
-    return schedule.time_limit_s is not None and repeat_s * (done + 1) > schedule.time_limit_s
+def _too_late(schedule: Schedule, passed_s: float, repeat_s: float) -> bool:
+    return schedule.time_limit_s is not None and passed_s + repeat_s > schedule.time_limit_s
 
 
 def _take(turn: Turn, runners: Sequence[Runner], measured: Measured, progress: Progress, repeats: int) -> None:

@@ -230,3 +230,12 @@ def test_the_interval_has_the_width_of_the_normal_one() -> None:
 def test_the_first_of_two_near_ties_is_told() -> None:
     matched = [*outputs([7, 8, 9], [7, 8, 3]), (record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
     assert compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2e-6}), 1e-3)) == ("near-tie", Divergence(0, 2, 1e-6))
+
+
+def test_the_mix_of_categories_does_not_widen_the_interval() -> None:
+    """One category is 3 times, the other 1 time as fast, without noise: every draw of this mix gives 1.5."""
+    matched = []
+    for n in range(8):
+        name, fast = ("coding", 0.01) if n % 2 else ("math", 0.03)
+        matched.append((record(n, category=name, tpot_s=0.03), record(n, category=name, tpot_s=fast)))
+    assert speedup_interval(matched, 0) == [pytest.approx(1.5), pytest.approx(1.5)]
