@@ -23,7 +23,7 @@ EXIT_INTERRUPTED = 130
 BUNDLED_COUNT = 16
 DEFAULT_REPEATS = 5
 # From loading on; a bench without options then ends within two minutes on a slow or busy machine too.
-DEFAULT_LIMIT_S = 100.0
+DEFAULT_LIMIT_S = 105.0
 MAX_NAMED_FAILURES = 5
 FORMATS = ("text", "json")
 
@@ -41,7 +41,7 @@ def command(
     concurrency: Annotated[str, Opt(help="Requests in flight: 1,2,4,8.")] = "1,8",
     num_prompts: Annotated[int | None, Opt(min=1, help="How many prompts. [16 bundled, or all of --prompts]")] = None,
     output_len: Annotated[int, Opt(min=1, help="At most this many new tokens a request.")] = 128,
-    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits into 100 s]")] = None,
+    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits into 105 s]")] = None,
     warmup: Annotated[int, Opt(min=0, help="Uncounted prompts for each runtime and level.")] = 4,
     prompts: Annotated[str | None, Opt(metavar="FILE", help="JSONL rows: prompt, messages or turns.")] = None,
     categories: Annotated[str | None, Opt(help="Only prompts of these categories.")] = None,
