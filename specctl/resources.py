@@ -30,7 +30,7 @@ BUNDLED_NAMES: tuple[str, ...] = (
     "smollm2",
 )
 
-_HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+_HUB_ID = r"^[\w.-]+/[\w.-]+$"  # compiled when it is first needed: every start of the command line loads this file
 
 
 def _beside_or_inside(name: str) -> Path:
@@ -131,7 +131,7 @@ def find_model(name: str, base: Path | None = None) -> Path | None:
             return path
     except (OSError, ValueError, RuntimeError):
         return None
-    return _cached_snapshot(name) if _HUB_ID.match(name) else None
+    return _cached_snapshot(name) if re.match(_HUB_ID, name) else None
 
 
 def resolve_model(name_or_path: str, base: Path | None = None) -> Path:
@@ -158,7 +158,7 @@ def _places(name: str, base: Path | None) -> list[str]:
     if "/" not in name:
         places.append(f"a bundled model ({', '.join(n for n in BUNDLED_NAMES if bundled_model(n)) or 'none present'})")
     places.append(f"a folder or GGUF file {(base or Path.cwd()) / name}")
-    if _HUB_ID.match(name):
+    if re.match(_HUB_ID, name):
         places.append(f"the id in the local cache {hub_cache()}")
     return places
 
@@ -169,6 +169,6 @@ def _cure(name: str) -> str:
     near = difflib.get_close_matches(name, BUNDLED_NAMES, n=1, cutoff=0.75)
     if near:
         return f"did you mean {near[0]}?"
-    if _HUB_ID.match(name):
+    if re.match(_HUB_ID, name):
         return f"download it first (hf download {name}), or give the path of a folder that holds its config.json"
     return "give the path of a folder that holds a config.json, a GGUF file, or a bundled name"

@@ -14,7 +14,7 @@ ADVICE = "advice"
 _RANK = {ERROR: 0, WARNING: 1, ADVICE: 2}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Span:
     """A stretch of source text; lines and columns count from 1, the end column is the one behind the last character."""
 
@@ -38,7 +38,7 @@ def _position(text: str, offset: int) -> tuple[int, int]:
     return line, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fix:
     """A change that is safe to make: put `replacement` at `route` (the empty route is the whole value).
 
@@ -55,7 +55,7 @@ class Fix:
         return {"route": list(self.route), "replacement": self.replacement}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Diagnostic:
     """One finding: what is wrong (`message`), where (`route`, `span`), and what to do (`help`, `fix`)."""
 
@@ -76,7 +76,7 @@ class Diagnostic:
         return (_RANK[self.severity], where.line, where.column, self.code)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Skipped:
     """A rule that could not look: `needs` names what was missing (`target`, `draft`, `draft weights`)."""
 

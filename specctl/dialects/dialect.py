@@ -74,6 +74,12 @@ def _of_argv(tokens: list[str]) -> tuple[str | None, str]:
     return ("sglang" if "--model-path" in tokens else None), "no flag of speculation"
 
 
+def _bare_vllm(value: dict[Any, Any], names: dict[str, Any]) -> bool:
+    """Whether a mapping is vLLM's object without its flag: a count, or a method beside another of its keys."""
+    method = value.get("method")
+    return "num_speculative_tokens" in names or (isinstance(method, str) and (len(names) == 1 or "model" in names))
+
+
 def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
     names = {str(key).replace("-", "_"): key for key in value}
     found: dict[str, str] = {}
@@ -94,9 +100,7 @@ def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
             found.setdefault("vllm", str(key))
         elif name.startswith("speculative_") and name != "speculative_config":
             found["sglang"] = str(key)
-    if (not found and "num_speculative_tokens" in names) or (
-        not found and "method" in names and "specctl" not in names
-    ):
+    if not found and _bare_vllm(value, names):
         found["vllm"] = "num_speculative_tokens" if "num_speculative_tokens" in names else "method"
     if len(found) > 1:
         seen = " and ".join(f"{key} ({title(name)})" for name, key in sorted(found.items()))

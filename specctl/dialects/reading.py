@@ -41,7 +41,7 @@ COUNTS = frozenset(
 STRUCTURED = ("_config", "_paths", "_processors")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """Something to say about a route. Its code's page gives name and severity; `severity` and `stage` override them."""
 
@@ -56,7 +56,7 @@ class Finding:
     stage: str = REFUSES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """A value that the engine itself replaces: `old` as written (None: not written), `new` as used, and why."""
 
@@ -68,7 +68,7 @@ class Change:
     help: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Value:
     """One native key as given: `raw` as written, `value` as the engine sees it, `route` its place, `row` its row."""
 

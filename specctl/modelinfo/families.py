@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from specctl.modelinfo.facts import ModelFacts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MtpFamily:
     """`keys`: where the layer count stands; `default`: the count where the config says nothing (None: no layers
     then).

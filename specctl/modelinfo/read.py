@@ -12,7 +12,7 @@ from specctl.modelinfo.facts import ModelFacts
 from specctl.resources import BUNDLED_NAMES, find_model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelProblem:
     """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or
     `bad-config`.

@@ -49,7 +49,14 @@ def check(
         host=dict(host or {}),
     )
     document, form = _document(source, form, engine)
-    return check_document(document, form, engine=engine, release=release, around=around)
+    if engine != "auto":
+        _known(engine, release)
+    try:
+        return check_document(document, form, engine=engine, release=release, around=around)
+    except UsageError as error:
+        if "two spellings" not in error.message:
+            raise
+        return mixed(document, error.message)
 
 
 def _usage(engine: str, form: str) -> None:
@@ -81,7 +88,8 @@ def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
         tokens = source.split() if isinstance(source, str) else [str(each) for each in source or ()]
         return command_document(tokens), "argv"
     if isinstance(source, str):
-        form = sniff(source) if form == "auto" else form
+        if form == "auto":
+            form = "yaml" if engine in ("trtllm", "specctl") else sniff(source)
         if form == "python":
             form = "json"
         return _parse(Document("<text>", source, form), form), form

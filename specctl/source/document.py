@@ -12,7 +12,7 @@ from specctl.errors import MissingError
 MAX_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Something wrong with the text itself; `code` is one of the SPC0xx codes of reading."""
 

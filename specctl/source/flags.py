@@ -67,7 +67,7 @@ VLLM_REMOVED = frozenset(
     }
 )
 _VLLM_REMOVED_SWITCHES = frozenset({"--speculative-disable-mqa-scorer", "--disable-logprobs-during-spec-decoding"})
-_NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
+_NEGATIVE = r"^-\d+$|^-\d*\.\d+$"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Candidate:
 
 def is_option(token: str) -> bool:
     """Whether argparse would take the token for an option rather than for a value."""
-    return token.startswith("-") and len(token) > 1 and not _NEGATIVE.match(token) and " " not in token
+    return token.startswith("-") and len(token) > 1 and not re.match(_NEGATIVE, token) and " " not in token
 
 
 def owner(token: str) -> tuple[str, str] | None:
@@ -231,7 +231,7 @@ def extract(argv: Sequence[str]) -> Flags:
     return flags
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Given:
     """One option of a parsed list: canonical flag, the index of its token, its value (None: a switch) and the value's
     index.
@@ -244,7 +244,7 @@ class Given:
     value_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Misuse:
     """What argparse would end at: `kind` is `unknown`, `ambiguous`, `value-missing`, `value-unwanted` or `stray`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_REMARK = re.compile(r"#\s*specctl:\s*(ignore-file|ignore)\b[ \t]*([A-Z0-9, \t]*)")
+_REMARK = r"#\s*specctl:\s*(ignore-file|ignore)\b[ \t]*([A-Z0-9, \t]*)"
 
 
 @dataclass
@@ -31,7 +31,7 @@ def remarks_of(text: str) -> Remarks:
     if "specctl:" not in text:
         return found
     for number, line in enumerate(text.split("\n"), 1):
-        remark = _REMARK.search(line)
+        remark = re.search(_REMARK, line)
         if remark:
             codes = tuple(remark.group(2).replace(",", " ").split()) or ("SPC",)
             if remark.group(1) == "ignore-file":

@@ -104,3 +104,18 @@ def test_the_schedules_of_both_release_lines_mean_the_same() -> None:
     assert spec_of(old).schedule == spec_of(new, release="1.4.0rc0").schedule
     converted = specctl.convert(old, "trtllm", to_release="1.4.0rc0")
     assert converted.output["speculative_config"]["draft_len_schedule"] == {3: 4, 7: 2}
+
+
+def test_mixed_spellings_are_a_diagnostic_of_check() -> None:
+    report = specctl.check("speculative_config: {decoding_type: NGram}\nspeculative-algorithm: NGRAM\n")
+    assert [each.code for each in report.diagnostics] == ["SPC014"]
+
+
+def test_a_file_with_a_method_of_its_own_is_no_setting() -> None:
+    assert [
+        each.code for each in specctl.check({"method": "POST", "url": "x", "speculative": 1}, form="json").diagnostics
+    ] == ["SPC013"]
+
+
+def test_flow_style_is_yaml_where_only_yaml_is_meant() -> None:
+    assert specctl.check("{specctl: 1, method: ngram, num_speculative_tokens: 4}", engine="specctl").valid
