@@ -34,10 +34,9 @@ def command(
     from specctl.rules.convert import convert
 
     report = _report(ctx.obj, file, {"engine": engine, "release": release, "target": target, "dialect": dialect})
-    if report.config is None or not report.valid:
+    if report.config is None:
         _say(report)
-        if report.config is None:
-            return report.exit_code() or 1
+        return report.exit_code() or 1
     converted = convert(report, to, to_release=to_release)
     kept = _unchanged(report, to, converted.release)
     text = kept if kept is not None else converted.text

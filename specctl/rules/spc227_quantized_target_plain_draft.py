@@ -26,7 +26,8 @@ SEVERITY = "warning"
 
 def applies(reading: Reading) -> bool:
     """Any method that drafts with weights."""
-    return not reading.off and reading.spec is not None
+    spec = reading.spec
+    return not reading.off and spec is not None and (spec.method.needs_model or spec.method.optional_model)
 
 
 def check(reading: Reading) -> Iterator[Finding]:
