@@ -99,7 +99,8 @@ def _quality(figures: Figures) -> str:
     loss = (
         f"Held-out answer loss: {bits['answer_loss_nats_per_token']:.4f} nats a token ({bits['documents']} documents)."
     )
-    return f"## Quality\n\n{loss}\n\n{_table(rows)}\n\n{_table(slots)}"
+    bars = [["bar", "met"], *([bar, "yes" if met else "no"] for bar, met in figures["bars"].items())]
+    return f"## Quality\n\n{loss}\n\n{_table(rows)}\n\n{_table(slots)}\n\n{_table(bars)}"
 
 
 def write_card(folder: Path, figures: Figures, what: str, *, is_target: bool) -> None:

@@ -19,7 +19,7 @@ class Generator:
     def __init__(self, folder: Path) -> None:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
         self.model: Any = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
-        self.model.eval()
+        self.model.train(False)
 
     def prompt_ids(self, example: Example) -> list[int]:
         """The rendered prompt."""

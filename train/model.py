@@ -86,7 +86,7 @@ class Attention(nn.Module):
         s, (rows, length, _) = self.shape, x.shape
         weights = torch.cat((self.q_proj.weight, self.k_proj.weight, self.v_proj.weight)).to(x.dtype)
         mixed = F.linear(x, weights).view(rows, length, s.heads + 2 * s.kv_heads, s.head_dim).transpose(1, 2)
-        q, k, v = torch.split(mixed, (s.heads, s.kv_heads, s.kv_heads), dim=1)
+        q, k, v = torch.split(mixed, [s.heads, s.kv_heads, s.kv_heads], dim=1)
         q = _turn(rms(q, self.q_norm.weight), cos, sin)
         k = _turn(rms(k, self.k_norm.weight), cos, sin)
         # Query heads that share a key are stacked as rows: one large product instead of repeated keys.

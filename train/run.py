@@ -23,10 +23,16 @@ def measure(bundled: Path) -> bool:
     figures = evaluate(bundled / "demo", bundled / "demo-draft", None)
     text = json.dumps(figures, indent=2)
     (bundled / "demo" / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    cards(bundled)
+    return all(figures["bars"].values())
+
+
+def cards(bundled: Path) -> None:
+    """Write both model cards from the figures that lie beside the target."""
+    figures = json.loads((bundled / "demo" / "evaluation.json").read_text(encoding="utf-8"))
     write_card(bundled / "demo", figures, TARGET_CARD, is_target=True)
     write_card(bundled / "demo-draft", figures, DRAFT_CARD, is_target=False)
-    print(text)
-    return all(figures["bars"].values())
 
 
 def main() -> None:
