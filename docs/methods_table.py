@@ -3,7 +3,7 @@
     python docs/methods_table.py            # writes the table between its marks in README.md
     python docs/methods_table.py --check    # exit 1 where the README's table is stale
 
-The spellings come from `specctl.convert`, the verdicts from `specctl.check`: the table cannot say what the code does not.
+The spellings come from `specctl.convert`, the verdicts from `specctl.check`: the table says what the code does.
 """
 
 from __future__ import annotations
