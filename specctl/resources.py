@@ -34,8 +34,8 @@ _HUB_ID = r"^[\w.-]+/[\w.-]+$"  # compiled when it is first needed: every start 
 
 
 def _beside_or_inside(name: str) -> Path:
-    inside = _PACKAGE / name
-    return inside if inside.is_dir() else _PACKAGE.parent / name
+    """The folder in the checkout; without one, that inside the package: setup.py copies it there for a wheel."""
+    return (_PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE) / name
 
 
 def bundled_dir() -> Path:

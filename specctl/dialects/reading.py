@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -179,6 +178,8 @@ def shown(value: Any) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that a mistyped one most likely means, or None."""
     table = {name.lower().replace("-", "_"): name for name in known}
+    import difflib  # late: most settings have no misspelt key
+
     found = difflib.get_close_matches(word.lower().replace("-", "_"), table, n=1, cutoff=0.75)
     return table[found[0]] if found else None
 
