@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +14,7 @@ from specctl.cli.settings import Settings
 from specctl.errors import EXIT_FINDINGS, EXIT_MISSING, EXIT_OK, MissingError, UsageError
 
 if TYPE_CHECKING:
+    from specctl.diagnostics import Result
     from specctl.rules.report import Report
     from specctl.source import Document
 
@@ -62,14 +64,24 @@ def command(
         raise UsageError(
             "nothing to check", help="give a file, a folder, or a setting such as --speculative-config '{...}'"
         )
-    reports = [settings.check(candidate, **options) for candidate in settings.candidates()]
-    skipped = 0
-    for path in paths or ():
-        for report in _of_path(path, options):
-            skipped += report is None
-            reports += [] if report is None else [report]
-    _emit(reports, skipped, format, output)
-    return _status(reports, strict)
+    codes: set[int] = set()
+
+    def results() -> Iterator[Result | None]:
+        """One result after the other, none of them kept: a folder may hold ten thousand."""
+        for report in _reports(settings, paths or [], options):
+            if report is not None:
+                codes.add(report.exit_code(strict=strict))
+            yield report.result if report else None
+
+    _emit(results(), format, output, many=any(os.path.isdir(path) for path in paths or ()))
+    return next((status for status in (EXIT_MISSING, EXIT_FINDINGS) if status in codes), EXIT_OK)
+
+
+def _reports(settings: Settings, paths: list[str], options: dict[str, Any]) -> Iterator[Report | None]:
+    for candidate in settings.candidates():
+        yield settings.check(candidate, **options)
+    for path in paths:
+        yield from _of_path(path, options)
 
 
 def _known_engine(engine: str | None, dialect: str | None) -> None:
@@ -115,8 +127,6 @@ def _candidate(file: Path) -> Document | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    import os
-
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -124,9 +134,9 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield Path(root, name)
 
 
-def _emit(reports: list[Report], skipped: int, format: str, output: Path | None) -> None:
+def _emit(results: Iterator[Result | None], format: str, output: Path | None, *, many: bool) -> None:
+    """Writes once all is known: an error on the way leaves no half-written output behind."""
     import importlib
-    import os
 
     renderer = importlib.import_module(f"specctl.diagnostics.as_{format}")
     extra: dict[str, object] = {}
@@ -136,16 +146,26 @@ def _emit(reports: list[Report], skipped: int, format: str, output: Path | None)
         from importlib import metadata
 
         extra["version"] = metadata.version("specctl")
-    text = renderer.render([report.result for report in reports], skipped, **extra)
-    if output is None:
-        sys.stdout.write(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise MissingError(f"{output} cannot be written: {error.strerror}") from None
+    with _buffer(many) as buffer:
+        buffer.writelines(renderer.pieces(results, **extra))
+        buffer.seek(0)
+        if output is None:
+            sys.stdout.writelines(buffer)
+            return
+        try:
+            with output.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(buffer)
+        except OSError as error:
+            raise MissingError(f"{output} cannot be written: {error.strerror}") from None
 
 
-def _status(reports: list[Report], strict: bool) -> int:
-    codes = {report.exit_code(strict=strict) for report in reports}
-    return EXIT_MISSING if EXIT_MISSING in codes else EXIT_FINDINGS if EXIT_FINDINGS in codes else EXIT_OK
+def _buffer(many: bool) -> IO[str]:
+    """A place for the text: memory, which a long run leaves for the disk after its first megabyte."""
+    if not many:
+        from io import StringIO
+
+        return StringIO(newline="")
+    from tempfile import SpooledTemporaryFile
+
+    options: dict[str, Any] = {"mode": "w+", "encoding": "utf-8", "errors": "surrogatepass", "newline": ""}
+    return cast("IO[str]", SpooledTemporaryFile(max_size=1 << 20, **options))

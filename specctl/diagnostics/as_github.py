@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result
+from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result, Totals
 
 _COMMANDS = {ERROR: "error", WARNING: "warning", ADVICE: "notice"}
 
@@ -31,10 +31,17 @@ def _line(found: Diagnostic, one: Result) -> str:
     return f"::{_COMMANDS[found.severity]} {','.join(parts)}::{_message(text)}"
 
 
-def render(results: Iterable[Result], skipped_files: int = 0) -> str:
-    """All annotations, one a line, and a plain summary line."""
-    listed = list(results)
-    lines = [_line(found, one) for one in listed for found in one.diagnostics]
-    errors, warnings = (sum(one.count(kind) for one in listed) for kind in (ERROR, WARNING))
-    lines.append(f"{len(listed)} settings checked, {errors} errors, {warnings} warnings, {skipped_files} files skipped")
-    return "\n".join(lines) + "\n"
+def pieces(results: Iterable[Result | None]) -> Iterator[str]:
+    """All annotations, one a line, and a plain summary line; None stands for a file without a setting."""
+    totals = Totals()
+    for one in totals.counted(results):
+        for found in one.diagnostics:
+            yield _line(found, one) + "\n"
+    errors, warnings = totals.found[ERROR], totals.found[WARNING]
+    yield f"{totals.results} settings checked, {errors} errors, {warnings} warnings, "
+    yield f"{totals.skipped_files} files skipped\n"
+
+
+def render(results: Iterable[Result | None]) -> str:
+    """The pieces in one text."""
+    return "".join(pieces(results))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 
-from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result
+from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result, Totals
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {ERROR: "error", WARNING: "warning", ADVICE: "note"}
@@ -35,11 +35,11 @@ def _location(found: Diagnostic, one: Result) -> dict[str, Any]:
     return {"physicalLocation": physical}
 
 
-def _result(found: Diagnostic, one: Result, index: Mapping[str, int]) -> dict[str, Any]:
+def _result(found: Diagnostic, one: Result, index: int) -> dict[str, Any]:
     text = found.message + (f" Help: {found.help}." if found.help else "")
     return {
         "ruleId": found.code,
-        "ruleIndex": index[found.code],
+        "ruleIndex": index,
         "level": _LEVELS[found.severity],
         "message": {"text": text},
         "locations": [_location(found, one)],
@@ -47,25 +47,36 @@ def _result(found: Diagnostic, one: Result, index: Mapping[str, int]) -> dict[st
     }
 
 
-def render(results: Iterable[Result], skipped_files: int = 0, *, version: str = "0") -> str:
-    """One SARIF log with one run. `skipped_files` stands in the run's properties."""
-    listed = list(results)
-    codes = {found.code: found for one in listed for found in one.diagnostics}
-    index = {code: number for number, code in enumerate(sorted(codes))}
-    rules = [
-        {
-            "id": code,
-            "name": "".join(part.title() for part in codes[code].name.split("-")),
-            "shortDescription": {"text": codes[code].name.replace("-", " ") or code},
-            "defaultConfiguration": {"level": _LEVELS[codes[code].severity]},
-        }
-        for code in sorted(codes)
-    ]
-    run = {
-        "tool": {"driver": {"name": "specctl", "version": version, "rules": rules}},
-        "columnKind": "unicodeCodePoints",
-        "results": [_result(found, one, index) for one in listed for found in one.diagnostics],
-        "properties": {"skippedFiles": skipped_files},
+def _rule(found: Diagnostic) -> dict[str, Any]:
+    return {
+        "id": found.code,
+        "name": "".join(part.title() for part in found.name.split("-")),
+        "shortDescription": {"text": found.name.replace("-", " ") or found.code},
+        "defaultConfiguration": {"level": _LEVELS[found.severity]},
     }
-    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def pieces(results: Iterable[Result | None], *, version: str = "0") -> Iterator[str]:
+    """One SARIF log with one run, piece by piece; the number of skipped files stands in the run's properties."""
+    totals = Totals()
+    rules: dict[str, dict[str, Any]] = {}
+    yield f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{"results": ['
+    separator = "\n"
+    for one in totals.counted(results):
+        for found in one.diagnostics:
+            rules.setdefault(found.code, _rule(found))
+            index = list(rules).index(found.code)
+            yield separator + json.dumps(_result(found, one, index), ensure_ascii=False)
+            separator = ",\n"
+    # The rules stand behind the results: which of them occur is known only now.
+    run = {
+        "tool": {"driver": {"name": "specctl", "version": version, "rules": list(rules.values())}},
+        "columnKind": "unicodeCodePoints",
+        "properties": {"skippedFiles": totals.skipped_files},
+    }
+    yield "\n],\n" + json.dumps(run, ensure_ascii=False)[1:] + "]}\n"
+
+
+def render(results: Iterable[Result | None], *, version: str = "0") -> str:
+    """The pieces in one text."""
+    return "".join(pieces(results, version=version))

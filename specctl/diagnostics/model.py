@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,3 +104,24 @@ class Result:
     def count(self, severity: str) -> int:
         """How many diagnostics have this severity."""
         return sum(1 for each in self.diagnostics if each.severity == severity)
+
+
+class Totals:
+    """What has gone by in a run over many sources, so that a format need not keep the results themselves.
+
+    A source that is None is a file without a setting."""
+
+    def __init__(self) -> None:
+        self.results = 0
+        self.skipped_files = 0
+        self.found: Counter[str] = Counter()
+
+    def counted(self, results: Iterable[Result | None]) -> Iterator[Result]:
+        """The results that are one, each counted as it passes."""
+        for one in results:
+            if one is None:
+                self.skipped_files += 1
+                continue
+            self.results += 1
+            self.found.update(each.severity for each in one.diagnostics)
+            yield one

@@ -127,7 +127,7 @@ def test_json_shape(call: Any) -> None:
     status, out, _ = call("validate-config", "--format", "json", "--speculative-config", NGRAM)
     data = json.loads(out)
     assert status == 0
-    assert list(data) == ["format_version", "valid", "results", "skipped_files", "errors", "warnings"]
+    assert set(data) == {"format_version", "valid", "results", "skipped_files", "errors", "warnings"}
     one = data["results"][0]
     assert {"source", "dialect", "engine", "release", "verdict", "spec", "effective", "diagnostics", "skipped"} <= set(
         one

@@ -64,7 +64,7 @@ def test_long_lines_are_cut_around_the_place() -> None:
 
 
 def test_json() -> None:
-    data = json.loads(as_json.render([RESULT], 2))
+    data = json.loads(as_json.render([RESULT, None, None]))
     assert (data["format_version"], data["valid"], data["errors"], data["warnings"], data["skipped_files"]) == (
         1,
         True,
@@ -95,7 +95,7 @@ def test_github() -> None:
 
 
 def test_sarif() -> None:
-    log = json.loads(as_sarif.render([RESULT], 1, version="0.1.0"))
+    log = json.loads(as_sarif.render([RESULT, None], version="0.1.0"))
     run = log["runs"][0]
     assert log["version"] == "2.1.0"
     assert run["tool"]["driver"]["rules"][0]["id"] == "SPC010"
