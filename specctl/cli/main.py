@@ -5,8 +5,11 @@ invoked. The setting flags wait for it on the context: `ctx.obj` is a `specctl.c
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
+import io
+import os
 import sys
 from typing import Any
 
@@ -15,7 +18,7 @@ import typer
 import typer.core
 
 from specctl.cli.settings import SETTINGS_HELP, Settings
-from specctl.errors import EXIT_USAGE, SpecctlError
+from specctl.errors import EXIT_MISSING, EXIT_USAGE, SpecctlError
 from specctl.source import flags
 
 # name -> (module, one line of help). Help pages list them without importing any.
@@ -31,6 +34,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("specctl.cli.report", "Turn JSON files of benches into a page."),
     "presets": ("specctl.cli.presets", "List, show and check the presets."),
 }
+# Typer would put a backslash before each "[default: ...]" for rich, which does not print our help.
+typer.core.HAS_RICH = False
+
 TAKES_SETTINGS = ("validate-config", "convert", "serve", "bench")
 
 
@@ -113,11 +119,27 @@ def main(argv: list[str] | None = None) -> None:
     raise SystemExit(run(list(sys.argv[1:] if argv is None else argv)))
 
 
+def _prepare_streams() -> None:
+    """Output never fails for a character that the terminal lacks, nor because the caller has closed a stream."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (lives as long as the process)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not fail on it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit status."""
+    _prepare_streams()
     try:
         taken = flags.extract(argv)
         outcome = build().main(args=list(taken.rest), prog_name="specctl", obj=Settings(taken), standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk or a closed pipe is still ours to report
     except SpecctlError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -128,6 +150,12 @@ def run(argv: list[str]) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()
+        _give_up_stdout()
         return 0
+    except OSError as error:
+        if error.filename is not None or error.errno != errno.ENOSPC:
+            raise
+        _give_up_stdout()
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return EXIT_MISSING
     return outcome if isinstance(outcome, int) else 0

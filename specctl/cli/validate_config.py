@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -56,8 +57,8 @@ def command(
         "target": target,
         "platform": platform,
         "dialect": dialect,
-        "select": _codes(select),
-        "ignore": _codes(ignore),
+        "select": _codes("--select", select),
+        "ignore": _codes("--ignore", ignore),
     }
     settings: Settings = ctx.obj
     if not settings and not paths:
@@ -81,6 +82,8 @@ def _reports(settings: Settings, paths: list[str], options: dict[str, Any]) -> I
     for candidate in settings.candidates():
         yield settings.check(candidate, **options)
     for path in paths:
+        if not path:
+            raise UsageError("the name of a file is empty", help="is a variable of the shell unset?")
         yield from _of_path(path, options)
 
 
@@ -92,8 +95,14 @@ def _known_engine(engine: str | None, dialect: str | None) -> None:
             raise UsageError(f"unknown engine {name!r}", help=f"engines are {', '.join(ENGINES)}")
 
 
-def _codes(text: str) -> tuple[str, ...]:
-    return tuple(code.strip().upper() for code in text.split(",") if code.strip())
+def _codes(flag: str, text: str) -> tuple[str, ...]:
+    from specctl.rules.catalog import rules
+
+    found = tuple(code.strip().upper() for code in text.split(",") if code.strip())
+    for code in found:
+        if not any(known.startswith(code) for known in rules()):
+            raise UsageError(f"{flag} {code}: no rule begins so", help="codes are SPC001 and so on, see docs/rules.md")
+    return found
 
 
 def _of_path(path: str, options: dict[str, Any]) -> Iterator[Report | None]:
@@ -123,14 +132,16 @@ def _candidate(file: Path) -> Document | None:
         data = file.read_bytes()
     except OSError as error:
         raise MissingError(f"{file} cannot be read: {error.strerror}") from None
-    return from_bytes(str(file), data) if any(mark in data for mark in MARKS) else None
+    manifest = data.startswith(b"apiVersion:") or b"\napiVersion:" in data  # of Kubernetes: never a setting itself
+    return from_bytes(str(file), data) if any(mark in data for mark in MARKS) and not manifest else None
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.endswith(ENDINGS) and not name.startswith("."):
+            # Only regular files: a pipe would wait for ever, and a link may lead nowhere.
+            if name.endswith(ENDINGS) and not name.startswith(".") and os.path.isfile(os.path.join(root, name)):
                 yield Path(root, name)
 
 
@@ -146,6 +157,8 @@ def _emit(results: Iterator[Result | None], format: str, output: Path | None, *,
         from importlib import metadata
 
         extra["version"] = metadata.version("specctl")
+    if format in ("json", "sarif") and output is None and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # JSON is UTF-8 in every locale
     with _buffer(many) as buffer:
         buffer.writelines(renderer.pieces(results, **extra))
         buffer.seek(0)
@@ -162,8 +175,6 @@ def _emit(results: Iterator[Result | None], format: str, output: Path | None, *,
 def _buffer(many: bool) -> IO[str]:
     """A place for the text: memory, which a long run leaves for the disk after its first megabyte."""
     if not many:
-        from io import StringIO
-
         return StringIO(newline="")
     from tempfile import SpooledTemporaryFile
 

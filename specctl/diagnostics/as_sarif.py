@@ -17,7 +17,7 @@ def _uri(source: str) -> str:
     from urllib.parse import quote
 
     path = PurePath(source)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
 
 def _location(found: Diagnostic, one: Result) -> dict[str, Any]:

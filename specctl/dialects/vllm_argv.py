@@ -87,7 +87,9 @@ def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int) -> No
                 "SPC008",
                 f"{shown(wrong.token)} is left over: no flag takes it",
                 route,
-                help="quote the whole JSON once, so that it reaches the flag in one piece",
+                help="a backslash continues a line only as its very last character; delete what follows it"
+                if not wrong.token.strip("\\ \t\n")
+                else "quote the whole JSON once, so that it reaches the flag in one piece",
             )
         )
 

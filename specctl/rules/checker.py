@@ -259,6 +259,18 @@ def check_loaded(
     )
 
 
+def _words(tokens: list[str]) -> list[str]:
+    """The words of a command line that was quoted as a whole; any other line as it is."""
+    if len(tokens) != 1 or " " not in tokens[0].strip():
+        return tokens
+    import shlex
+
+    try:
+        return shlex.split(tokens[0])
+    except ValueError:
+        return tokens
+
+
 def check_argv(
     tokens: list[str],
     *,
@@ -273,7 +285,8 @@ def check_argv(
     options.pop("dialect", None)
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
     around = Surroundings(target=target, platform=platform, **options)
-    document = command_document(tokens)
+    document = command_document(_words(tokens) if kind == "command" else tokens)
+    tokens = document.value
     name = kind if kind in ENGINES else entry_of(tokens)[0]
     if name is None and engine is None:
         name = told_apart(document, "argv")[0]

@@ -30,6 +30,15 @@ def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
     return document
 
 
+def entry_behind_an_image(tokens: Sequence[str], begin: int) -> tuple[str | None, int, int]:
+    """As `entry_of`, for a container whose command is an engine's own: `docker run IMAGE python -m sglang...`."""
+    for at in range(begin + 1, len(tokens)):
+        engine, own, words = entry_of(tokens[at : at + 8])
+        if engine is not None and "=" not in tokens[at]:
+            return engine, at + own, words
+    return None, 0, 0
+
+
 def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
     """Which program a command line starts, how many tokens its own words take, and how many positional words may
     follow.
@@ -43,6 +52,9 @@ def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
         ("=" in words[at] and not words[at].startswith("-")) or words[at] in ("env", "exec", "sudo", "nohup")
     ):
         at += 1
+    if words[at : at + 1] in (["docker"], ["podman"]):
+        image = next((n for n, token in enumerate(tokens) if "vllm/vllm-openai" in token and n > at), None)
+        return ("vllm", image + 1, 0) if image is not None else entry_behind_an_image(tokens, at)
     head = words[at : at + 3]
     if head[:2] in (["vllm", "serve"], ["vllm", "bench"]):
         return "vllm", at + 2, 1

@@ -94,7 +94,12 @@ def from_bytes(source: str, data: bytes) -> Document:
         document = Document(source, "", form)
         document.refuse(Problem("SPC001", f"{source} is larger than {MAX_BYTES >> 20} MiB; no settings file is"))
         return document
-    if b"\x00" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        document = Document(source, "", form)
+        text = f"{source} is UTF-16 text; the engines read UTF-8"
+        document.refuse(Problem("SPC001", text, help="save the file as UTF-8 (PowerShell: Out-File -Encoding utf8)"))
+        return document
+    if b"\x00" in data[:8192]:
         document = Document(source, "", form)
         document.refuse(
             Problem(
@@ -105,8 +110,7 @@ def from_bytes(source: str, data: bytes) -> Document:
         )
         return document
     try:
-        encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-        text = data.decode(encoding)
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         document = Document(source, "", form)
         document.refuse(

@@ -62,6 +62,13 @@ def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
             span,
             help="render the template first",
         )
+    if error.problem == "but found another document":
+        return Problem(
+            "SPC003",
+            "this file holds several YAML documents; the engines read a file with one",
+            span,
+            help="split it at the line ---, one setting a file",
+        )
     reason = (error.problem or error.context or "it does not parse").replace("found character", "a character")
     return Problem(
         "SPC003",
@@ -113,6 +120,7 @@ class _Walk:
         if depth > MAX_DEPTH or self.seen > MAX_NODES:
             raise _TooMuch
         self.document.values[route] = self.span(node)
+        self.tagged(node, route)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, route, depth)
         if isinstance(node, yaml.SequenceNode):
@@ -132,6 +140,8 @@ class _Walk:
                 self.merge(value_node, route, depth, found)
                 continue
             key = self.scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else key_node.start_mark.column
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.odd_key(key_node, route)
             here = (*route, key if isinstance(key, (str, int)) else str(key))
             if here[-1] in found and here in self.document.keys:
                 self.repeated(here, key_node)
@@ -145,6 +155,23 @@ class _Walk:
             if isinstance(part, yaml.MappingNode):
                 for key, value in self.mapping(part, route, depth + 1).items():
                     found.setdefault(key, value)
+
+    def tagged(self, node: Any, route: Route) -> None:
+        """The engines read with PyYAML's safe loader, which stops at a tag that it does not know."""
+        if node.tag not in SafeConstructor.yaml_constructors:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            text = f"the YAML tag {tag} is unknown to a safe loader; the engine cannot read the file"
+            help_text = "write the plain value without a tag"
+            self.document.problems.append(Problem("SPC003", text, self.span(node), help=help_text, route=route))
+
+    def odd_key(self, node: Any, route: Route) -> None:
+        """A mapping or list as a key: most often the two braces of a template."""
+        text, help_text = "a list or an object cannot be a key; the engine cannot read the file", "write a plain key"
+        span = self.span(node)
+        if span.column > 1 and self.lines[span.line - 1][span.column - 2 : span.column] == "{{":
+            text, help_text = "template marks are left in the text", "render the template first"
+            span = Span(span.line, span.column - 1, span.end_line, span.end_column)
+        self.document.problems.append(Problem("SPC003", text, span, help=help_text, route=route))
 
     def repeated(self, route: Route, node: Any) -> None:
         first = self.document.keys[route]

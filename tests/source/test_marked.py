@@ -133,3 +133,46 @@ def test_any_text_is_read_or_explained(text: str) -> None:
 def test_json_values_are_those_of_the_standard_library(value: object) -> None:
     text = json.dumps(value)
     assert read_json(Document("x", text, "json")).value == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        ("a: 1\nk: {{ .Values.k }}\n", "template marks are left in the text", (2, 4)),
+        ("? [a]\n: 1\n", "a list or an object cannot be a key; the engine cannot read the file", (1, 3)),
+        ("a: !vault x\n", "the YAML tag !vault is unknown to a safe loader; the engine cannot read the file", (1, 4)),
+        ("a: !Ref [x]\n", "the YAML tag !Ref is unknown to a safe loader; the engine cannot read the file", (1, 4)),
+        ("a: 1\n---\nb: 2\n", "this file holds several YAML documents; the engines read a file with one", (2, 1)),
+    ],
+)
+def test_what_a_safe_loader_does_not_read(text: str, message: str, place: tuple[int, int]) -> None:
+    found = read_yaml(Document("x.yaml", text, "yaml")).problems
+    assert [each.message for each in found] == [message]
+    assert found[0].help
+    assert (found[0].span.line, found[0].span.column) == place
+    assert inside(text, found[0].span)
+
+
+def test_tags_that_a_safe_loader_knows() -> None:
+    document = read_yaml(Document("x.yaml", "a: !!int '4'\nb: !!set {x}\nc: 2024-01-01\n", "yaml"))
+    assert not document.problems
+    assert document.value["a"] == 4
+
+
+def test_utf16_is_named() -> None:
+    document = from_bytes("x.yaml", "specctl: 1".encode("utf-16"))
+    assert not document.readable
+    assert "UTF-16" in document.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("docker run --gpus all -e A=b vllm/vllm-openai:v1 --model x", ("vllm", 7, 0)),
+        ("docker run lmsysorg/sglang:v1 python3 -m sglang.launch_server --model-path x", ("sglang", 6, 0)),
+        ("podman run image trtllm-serve x", ("trtllm", 4, 1)),
+        ("docker run image", (None, 0, 0)),
+    ],
+)
+def test_containers(line: str, wanted: tuple[str | None, int, int]) -> None:
+    assert entry_of(line.split()) == wanted
