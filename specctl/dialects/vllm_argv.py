@@ -34,7 +34,10 @@ def from_argv(reading: Reading) -> Carrier:
     options, wrong, positional = parse_options(words[skip:], table | _dotted(words), positionals)
     for index in positional:
         reading.around.target = reading.around.target or tokens[index + skip]
+    strays = {misuse.at for misuse in wrong if misuse.kind == "stray"}
     for misuse in wrong:
+        if misuse.at - 1 in strays and misuse.kind == "stray":
+            continue  # the pieces of one torn value are said once
         _misuse(reading, misuse, tokens, skip)
     _flags(reading, carrier, options, skip)
     return carrier

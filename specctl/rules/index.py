@@ -79,6 +79,7 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc226_pair_of_two_generations", "warning", (), ("target", "draft"), True),
     ("spc227_quantized_target_plain_draft", "warning", (), ("target",), True),
     ("spc228_mtp_weights_missing", "error", (), ("target",), True),
+    ("spc229_no_eagle3_head", "error", ("sglang",), (), True),
     ("spc301_deprecated_name", "warning", (), (), False),
     ("spc302_draft_tensor_parallel", "error", ("vllm",), (), True),
     ("spc303_async_scheduling", "error", ("vllm",), (), True),

@@ -143,6 +143,8 @@ def _of_change(reading: Reading, change: Change) -> Finding:
         text = f"{change.key} becomes {shown(change.new)}: {change.why}"
     elif change.new is None:
         text = f"{change.key} {shown(change.old)} is dropped: {change.why}"
+    elif shown(change.old) == shown(change.new):
+        text = f"{change.key}: {change.why}"
     else:
         text = f"{change.key} {shown(change.old)} becomes {shown(change.new)}: {change.why}"
     help_text = change.help or (

@@ -15,6 +15,7 @@ from specctl.dialects.reading import Finding, Reading
 from specctl.dialects.sglang_resolve import attention_dp
 
 ENGINES = ("sglang",)
+NEVER = ("enable_lmcache", "enable_layernorm_sp", "enable_kv_cache_sharding", "enable_pd_role_switch")
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -34,6 +35,8 @@ def check(reading: Reading) -> Iterator[Finding]:
         )
     if args.get("enable_watermark") and name not in ("NGRAM", "EAGLE", "EAGLE3"):
         yield Finding("SPC333", f"watermarking does not go with {name}", route, help="leave out --enable-watermark")
+    if name != "NONE":
+        yield from _never(reading)
     alone = (args.get("moe_a2a_backend") or "none") == "none"
     if args.get("enable_two_batch_overlap") and alone and attention_dp(reading) <= 1:
         yield Finding(
@@ -49,3 +52,12 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield Finding(
             "SPC333", f"{name} does not run on the device {device}", route, help=f"it runs on {', '.join(allowed)}"
         )
+
+
+def _never(reading: Reading) -> Iterator[Finding]:
+    """What goes with no algorithm at all."""
+    args = reading.around.args
+    wide = ("dwdp_size",) if str(args.get("dwdp_size") or 1) != "1" else ()
+    for key in (*(each for each in NEVER if args.get(each)), *wide):
+        flag = f"--{key.replace('_', '-')}"
+        yield Finding("SPC333", f"{flag} does not go with speculation", help=f"leave out {flag}, or the algorithm")
