@@ -15,10 +15,10 @@ from transformers import AutoModelForCausalLM
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.runtime.kv_cache import Span
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Ngram
+from specctl.spec.methods import DraftModel, Ngram, Suffix
 from tests.runtime.kit import EOS, FAMILIES, OPTIONS, ask, run
 
-DRAFTS = ("ngram", "same", "relative", "stranger")
+DRAFTS = ("ngram", "suffix", "same", "relative", "stranger")
 PROMPTS = {
     "short": list(b"a"),
     "repeats": list(b"abcabcabcabc"),
@@ -35,6 +35,8 @@ def spec(checkpoint: Callable[..., Path], relative: Callable[..., Path]) -> Call
     def get(draft: str, family: str = "llama", k: int = 4, **keys: Any) -> SpecDecodeConfig:
         if draft == "ngram":
             return SpecDecodeConfig(Ngram(prompt_lookup_min=1, prompt_lookup_max=3), k)
+        if draft == "suffix":
+            return SpecDecodeConfig(Suffix(min_token_prob=0.0, max_spec_factor=2.0), k)
         folder = {"same": checkpoint(family), "stranger": checkpoint(family, 1)}.get(draft) or relative(family)
         return SpecDecodeConfig(DraftModel(), k, model=str(folder), **keys)
 
@@ -168,7 +170,7 @@ def integrity(engine: Engine) -> None:
 def test_the_caches_are_right_after_every_step(
     draft: str, sampled: bool, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
 ) -> None:
-    keys = {} if draft == "ngram" else {"draft_sample_method": "probabilistic"}
+    keys = {} if draft in ("ngram", "suffix") else {"draft_sample_method": "probabilistic"}
     engine = make_engine(exact(), spec(draft, k=3, **keys), EngineOptions(3, None, 9))
     how = {"temperature": 1.0, "seed": 3} if sampled else {}
     for name, prompt in PROMPTS.items():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROPOSERS: dict[str, tuple[str, str]] = {
     "ngram": ("specctl.runtime.proposers.ngram", "NgramProposer"),
+    "suffix": ("specctl.runtime.proposers.suffix", "SuffixProposer"),
     "draft_model": ("specctl.runtime.proposers.draft_model", "DraftModelProposer"),
 }
 

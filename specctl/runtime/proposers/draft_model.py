@@ -29,6 +29,7 @@ class DraftModelProposer:
     """
 
     notes: tuple[str, ...] = ()
+    hidden_layers: tuple[int, ...] = ()
 
     def __init__(self, model: Model, k: int, slots: Slots, vocab_size: int, sample: bool) -> None:
         self._model = model
@@ -131,7 +132,7 @@ class DraftModelProposer:
             picked.append((draw(distribution, sequence.randomness.uniforms(1)[0]), distribution))
         return picked
 
-    def observe(self, sequence: Sequence) -> None:
+    def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Keep what the draft processed and verification let stand."""
         self._computed[sequence.slot] = min(self._computed[sequence.slot], len(sequence.tokens) - 1)
 
