@@ -48,15 +48,19 @@ class EngineOptions:
 
 @dataclass
 class _Batch:
-    """Rows of one step. ``logit_rows``: rows whose logits are needed; ``firsts[i]``: where those of item i begin."""
+    """Rows of one step. ``begins[i]``: the first row of item i; ``logit_rows``: rows whose logits are needed;
+    ``firsts[i]``: where those of item i begin.
+    """
 
     tokens: list[int] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
     logit_rows: list[int] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
 
     def add(self, span: Span, tokens: Many[int], num_logits: int) -> None:
         """Add a span whose last ``num_logits`` rows want logits."""
+        self.begins.append(len(self.tokens))
         self.tokens += tokens
         self.spans.append(span)
         self.firsts.append(len(self.logit_rows))
@@ -142,9 +146,16 @@ class Engine:
             return []
         drafts = self._draft(decodes)
         batch = _rows(decodes, drafts, chunks)
-        logits = self.target.model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows)
-        emissions = self._verify(decodes, drafts, logits, batch.firsts)
-        return emissions + self._finish_prefills(chunks, logits, batch.firsts[len(decodes) :])
+        logits, hidden = self._forward(batch)
+        emissions = self._verify(decodes, drafts, logits, hidden, batch)
+        return emissions + self._finish_prefills(chunks, logits, hidden, batch)
+
+    def _forward(self, batch: _Batch) -> tuple[Tensor, Tensor | None]:
+        """Logits of the rows that want them; hidden states of all rows where the proposer lives on them."""
+        model, layers = self.target.model, self._proposer.hidden_layers if self._proposer else ()
+        if not layers:
+            return model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows), None
+        return model.forward_tapped(batch.tokens, batch.spans, self._cache, batch.logit_rows, layers)
 
     def _draft(self, decodes: list[Sequence]) -> list[Draft]:
         if not self._proposer or not decodes:
@@ -154,16 +165,17 @@ class Engine:
         return self._proposer.propose(decodes, limits)
 
     def _verify(
-        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, firsts: list[int]
+        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: _Batch
     ) -> list[Emission]:
         best = logits.argmax(dim=-1).tolist() if any(s.request.sampling.greedy for s in decodes) else []
         emissions = []
-        for sequence, draft, first in zip(decodes, drafts, firsts, strict=False):
+        for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
             outcome = self._outcome(sequence, draft, best[rows], logits[rows])
             sequence.stats.record(len(draft.tokens), outcome.accepted)
             self.stats.record(len(draft.tokens), outcome.accepted)
-            emissions.append(self._take(sequence, [*draft.tokens[: outcome.accepted], outcome.next_token]))
+            block = [*draft.tokens[: outcome.accepted], outcome.next_token]
+            emissions.append(self._take(sequence, block, _part(hidden, begin, len(block))))
         return emissions
 
     def _outcome(self, sequence: Sequence, draft: Draft, best: list[int], logits: Tensor) -> Outcome:
@@ -173,22 +185,27 @@ class Engine:
         uniforms = sequence.randomness.uniforms(len(draft.tokens) + 1)
         return verify_sampled(draft.tokens, probabilities(logits, sampling), draft.probs, uniforms)
 
-    def _finish_prefills(self, chunks: list[Chunk], logits: Tensor, firsts: list[int]) -> list[Emission]:
+    def _finish_prefills(
+        self, chunks: list[Chunk], logits: Tensor, hidden: Tensor | None, batch: _Batch
+    ) -> list[Emission]:
         emissions = []
-        for chunk, first in zip(chunks, firsts, strict=True):
-            sequence = chunk.sequence
+        skipped = len(batch.spans) - len(chunks)
+        for chunk, first, begin in zip(chunks, batch.firsts[skipped:], batch.begins[skipped:], strict=True):
+            sequence, states = chunk.sequence, _part(hidden, begin, chunk.count)
             sequence.num_computed += chunk.count
             if sequence.num_computed < sequence.num_prompt:
+                if self._proposer and states is not None:
+                    self._proposer.observe(sequence, states)
                 continue
             sampling = sequence.request.sampling
             if sampling.greedy:
                 token = int(logits[first].argmax())
             else:
                 token = draw(probabilities(logits[first], sampling), sequence.randomness.uniforms(1)[0])
-            emissions.append(self._take(sequence, [token]))
+            emissions.append(self._take(sequence, [token], states))
         return emissions
 
-    def _take(self, sequence: Sequence, block: list[int]) -> Emission:
+    def _take(self, sequence: Sequence, block: list[int], hidden: Tensor | None) -> Emission:
         taken = sequence.append(block, self.target.eos_token_ids, self.max_model_len)
         # All that stands is computed but for the newest token; rejected drafts behind it are as good as gone.
         sequence.num_computed = len(sequence.tokens) - 1
@@ -197,7 +214,7 @@ class Engine:
         if finished:
             self._retire(sequence)
         elif self._proposer:
-            self._proposer.observe(sequence)
+            self._proposer.observe(sequence, hidden)
         stats = sequence.stats if finished else None
         return Emission(sequence.request.id, taken, text, sequence.finish_reason, sequence.stop_reason, stats)
 
@@ -205,6 +222,10 @@ class Engine:
         if self._proposer and sequence.slot >= 0:
             self._proposer.finish(sequence)
         self._scheduler.remove(sequence)
+
+
+def _part(hidden: Tensor | None, begin: int, count: int) -> Tensor | None:
+    return None if hidden is None else hidden[begin : begin + count]
 
 
 def _rows(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> _Batch:
