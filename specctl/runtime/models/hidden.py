@@ -21,4 +21,3 @@ def check_layers(layers: Sequence[int], num_layers: int, whose: str) -> None:
             f"{whose} taps the hidden state after layer {wrong[0]}; the target has {num_layers} layers",
             help="is it the head of another target, or are the layer ids counted in another way?",
         )
-

@@ -51,6 +51,8 @@ def load_native(config: Any, folder: Path, dtype: torch.dtype, device: torch.dev
 def stack_shape(config: Any, windows: tuple[int | None, ...]) -> StackShape:
     """The attention sizes that a transformers ``config`` states."""
     return StackShape(
+        hidden_size=config.hidden_size,
+        inner_size=config.intermediate_size,
         num_heads=config.num_attention_heads,
         num_kv_heads=config.num_key_value_heads or config.num_attention_heads,
         head_dim=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
@@ -69,34 +71,55 @@ def _windows(config: Any, num_layers: int) -> tuple[int | None, ...]:
 
 
 def read_layer(
-    weights: Weights, prefix: str, shape: StackShape, input_norm: str | None = "input_layernorm"
+    weights: Weights,
+    prefix: str,
+    shape: StackShape,
+    *,
+    entering: int | None = None,
+    input_norm: str | None = "input_layernorm",
+    gated: bool = False,
+    norm_offset: float = 0.0,
 ) -> LayerWeights:
-    """The layer whose tensors begin with ``prefix``; ``input_norm`` None: nothing in it normalises its input."""
-    attention, mlp = prefix + "self_attn.", prefix + "mlp."
-    projections = [attention + name for name in ("q_proj", "k_proj", "v_proj")]
+    """The layer whose tensors begin with ``prefix``.
+
+    ``entering``: width of what attention reads, where not the stream's; ``input_norm`` None: nothing in the layer
+    normalises its input; ``gated``: ``q_proj`` holds query and output gate by turns, head by head; ``norm_offset`` is
+    added to the norms of families that store them as differences from 1.
+    """
+    hidden, inner = shape.hidden_size, shape.inner_size
+    attention, mlp, width = prefix + "self_attn.", prefix + "mlp.", entering or hidden
+    query, pairs = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+    query_weight, gate = weights.get(attention + "q_proj.weight", 2 * query if gated else query, width), None
+    if gated:
+        by_head = query_weight.view(shape.num_heads, 2, shape.head_dim, width)
+        query_weight, gate = by_head[:, 0].reshape(query, width), by_head[:, 1].reshape(query, width)
+    keys_values = [weights.get(f"{attention}{name}.weight", pairs, width) for name in ("k_proj", "v_proj")]
     gates = [mlp + name for name in ("gate_proj", "up_proj")]
     return LayerWeights(
-        attention_norm=None if input_norm is None else weights.get(f"{prefix}{input_norm}.weight"),
-        qkv=weights.joined(*(name + ".weight" for name in projections)),
-        qkv_bias=weights.joined_or_none(*(name + ".bias" for name in projections)),
-        qk_norm=_qk_norm(weights, attention, shape),
-        output=weights.get(attention + "o_proj.weight"),
+        attention_norm=None
+        if input_norm is None
+        else weights.get(f"{prefix}{input_norm}.weight", hidden) + norm_offset,
+        qkv=torch.cat([query_weight, *keys_values]),
+        qkv_bias=weights.joined_or_none(*(f"{attention}{name}.bias" for name in ("q_proj", "k_proj", "v_proj"))),
+        qk_norm=_qk_norm(weights, attention, shape, norm_offset),
+        output=weights.get(attention + "o_proj.weight", hidden, query),
         output_bias=weights.find(attention + "o_proj.bias"),
-        mlp_norm=weights.get(prefix + "post_attention_layernorm.weight"),
-        gate_up=weights.joined(*(name + ".weight" for name in gates)),
+        mlp_norm=weights.get(prefix + "post_attention_layernorm.weight", hidden) + norm_offset,
+        gate_up=torch.cat([weights.get(f"{name}.weight", inner, hidden) for name in gates]),
         gate_up_bias=weights.joined_or_none(*(name + ".bias" for name in gates)),
-        down=weights.get(mlp + "down_proj.weight"),
+        down=weights.get(mlp + "down_proj.weight", hidden, inner),
         down_bias=weights.find(mlp + "down_proj.bias"),
+        output_gate=gate,
     )
 
 
-def _qk_norm(weights: Weights, attention: str, shape: StackShape) -> Tensor | None:
+def _qk_norm(weights: Weights, attention: str, shape: StackShape, offset: float) -> Tensor | None:
     """q's and k's norm weights, one row a head, so that one product serves both."""
-    query = weights.find(attention + "q_norm.weight")
+    query = weights.find(attention + "q_norm.weight", shape.head_dim)
     if query is None:
         return None
-    key = weights.get(attention + "k_norm.weight")
-    return torch.cat([query.expand(shape.num_heads, -1), key.expand(shape.num_kv_heads, -1)])
+    key = weights.get(attention + "k_norm.weight", shape.head_dim)
+    return torch.cat([query.expand(shape.num_heads, -1), key.expand(shape.num_kv_heads, -1)]) + offset
 
 
 def rope_tables(

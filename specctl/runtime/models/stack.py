@@ -16,8 +16,10 @@ from specctl.runtime.models.linear import Linear
 
 @dataclass(frozen=True)
 class StackShape:
-    """Sizes that attention needs; ``windows[layer]`` is its sliding window in tokens, None for full attention."""
+    """Sizes of a stack's layers; ``windows[layer]`` is its sliding window in tokens, None for full attention."""
 
+    hidden_size: int
+    inner_size: int
     num_heads: int
     num_kv_heads: int
     head_dim: int
