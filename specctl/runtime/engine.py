@@ -15,29 +15,32 @@ from typing import Any
 from torch import Tensor
 
 from specctl.errors import SpecctlError
+from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.request import Emission, Request
-from specctl.runtime.sampling import Randomness, draw, probabilities, request_seed
+from specctl.runtime.sampling import probabilities, request_seed
 from specctl.runtime.scheduler import Chunk, Scheduler
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats
 from specctl.runtime.target import Target
 from specctl.runtime.text import TextStream
-from specctl.runtime.verify import Outcome, verify_greedy, verify_sampled
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """Limits of an engine. ``max_num_batched_tokens``: rows a step may have before prefill chunks have to wait.
 
-    ``max_model_len`` None takes the target's own context. Raises ValueError for limits below 1.
+    ``max_model_len`` None takes the target's own context. ``coupled``: noise fixed by seed and place, so that sampled
+    text does not depend on the draft (see `specctl.runtime.acceptance.Coupled`); a draft's setting asks for it by its
+    ``acceptance``, this option by itself serves plain decoding. Raises ValueError for limits below 1.
     """
 
     max_num_seqs: int = 16
     max_model_len: int | None = None
     max_num_batched_tokens: int = 512
     seed: int = 0
+    coupled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens"):
@@ -70,11 +73,14 @@ class _Batch:
 class Engine:
     """Continuous batching over one target. Used from one thread."""
 
-    def __init__(self, target: Target, proposer: Proposer | None, options: EngineOptions) -> None:
+    def __init__(
+        self, target: Target, proposer: Proposer | None, options: EngineOptions, verifier: Verifier | None = None
+    ) -> None:
         self.target = target
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
         self._proposer = proposer
+        self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
         self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
         self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len)
@@ -87,6 +93,11 @@ class Engine:
     def notes(self) -> tuple[str, ...]:
         """Where this run does otherwise than the engine whose setting it was; to be told to the user."""
         return self._proposer.notes if self._proposer else ()
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the output's distribution is the target's."""
+        return self._verifier.lossless
 
     @property
     def num_running(self) -> int:
@@ -110,7 +121,7 @@ class Engine:
         self._check(request)
         seed = request_seed(self._options.seed, request.id, request.sampling.seed)
         text = TextStream(self.target.decode, request.sampling.stop)
-        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), Randomness(seed), text))
+        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), self._verifier.randomness(seed), text))
 
     def _check(self, request: Request) -> None:
         prompt = request.prompt_token_ids
@@ -167,23 +178,17 @@ class Engine:
     def _verify(
         self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: _Batch
     ) -> list[Emission]:
-        best = logits.argmax(dim=-1).tolist() if any(s.request.sampling.greedy for s in decodes) else []
+        wanted = self._verifier.needs_best or any(s.request.sampling.greedy for s in decodes)
+        best = logits.argmax(dim=-1).tolist() if wanted else []
         emissions = []
         for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
-            outcome = self._outcome(sequence, draft, best[rows], logits[rows])
+            outcome = self._verifier.judge(sequence, draft, logits[rows], best[rows])
             sequence.stats.record(len(draft.tokens), outcome.accepted)
             self.stats.record(len(draft.tokens), outcome.accepted)
             block = [*draft.tokens[: outcome.accepted], outcome.next_token]
             emissions.append(self._take(sequence, block, _part(hidden, begin, len(block))))
         return emissions
-
-    def _outcome(self, sequence: Sequence, draft: Draft, best: list[int], logits: Tensor) -> Outcome:
-        sampling = sequence.request.sampling
-        if sampling.greedy:
-            return verify_greedy(draft.tokens, best)
-        uniforms = sequence.randomness.uniforms(len(draft.tokens) + 1)
-        return verify_sampled(draft.tokens, probabilities(logits, sampling), draft.probs, uniforms)
 
     def _finish_prefills(
         self, chunks: list[Chunk], logits: Tensor, hidden: Tensor | None, batch: _Batch
@@ -201,7 +206,7 @@ class Engine:
             if sampling.greedy:
                 token = int(logits[first].argmax())
             else:
-                token = draw(probabilities(logits[first], sampling), sequence.randomness.uniforms(1)[0])
+                token = sequence.randomness.pick(probabilities(logits[first], sampling), len(sequence.tokens))
             emissions.append(self._take(sequence, [token], states))
         return emissions
 

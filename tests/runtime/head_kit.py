@@ -1,5 +1,5 @@
-"""Tiny random draft heads in every layout that is published, each with a plain reference: straight-line code over all rows
-from the beginning, no cache, nothing shared with the runtime.
+"""Tiny random draft heads in every layout that is published, each with a plain reference: straight-line code over all
+rows from the beginning, no cache, nothing shared with the runtime.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def eagle3(
     """``stated``: the ids as the config states them, where not ``taps``; ``keys``: the layout's switches."""
     first = "layers.0." if speculators else "midlayer."
     wide = len(taps) * WIDTH
-    chosen = torch.randperm(258)[:draft_vocab].sort().values
+    chosen = torch.randperm(target.vocab_size)[:draft_vocab].sort().values
     t = {
         "fc.weight": noise(WIDTH, wide, scale=0.2),
         "norm.weight": weight_norm(),
@@ -200,9 +200,12 @@ def eagle3(
         }
     t |= {f"fc_norm.{i}.weight": weight_norm() for i in range(len(taps))} if fc_norm else {}
     t |= {"input_norm.weight": weight_norm(wide)} if input_norm else {}
-    t |= {"embed_tokens.weight": noise(258, WIDTH, scale=1.0)} if own_embedding else {}
-    if draft_vocab < 258:
-        t |= {"d2t": chosen - torch.arange(draft_vocab), "t2d": torch.zeros(258).index_fill(0, chosen, 1).bool()}
+    t |= {"embed_tokens.weight": noise(target.vocab_size, WIDTH, scale=1.0)} if own_embedding else {}
+    if draft_vocab < target.vocab_size:
+        t |= {
+            "d2t": chosen - torch.arange(draft_vocab),
+            "t2d": torch.zeros(target.vocab_size).index_fill(0, chosen, 1).bool(),
+        }
     keys = dict(keys or {})
     ids = {"eagle_aux_hidden_state_layer_ids": stated or list(taps)}
     sizes = SIZES | {"num_hidden_layers": layers}
@@ -236,8 +239,8 @@ def eagle3(
             name = "input_layernorm" if speculators else "hidden_norm"
             x = mlp(t, f"layers.{i}.", x + attention(t, f"layers.{i}.", rms(x, t[f"layers.{i}.{name}.weight"])))
         out = rms(x[-1], t["norm.weight"])
-        scores = torch.full((258,), float("-inf"), dtype=torch.float64)
-        scores[chosen if draft_vocab < 258 else slice(None)] = t["lm_head.weight"] @ out
+        scores = torch.full((target.vocab_size,), float("-inf"), dtype=torch.float64)
+        scores[chosen if draft_vocab < target.vocab_size else slice(None)] = t["lm_head.weight"] @ out
         return scores, out if feeds_normed else x[-1]
 
     return MadeHead(folder, Eagle3(), taps, chained(forward, enter))

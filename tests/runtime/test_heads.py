@@ -1,4 +1,6 @@
-"""Heads on hidden states: every layout's proposals against its plain reference after every step, whatever was accepted."""
+"""Heads on hidden states: every layout's proposals against its plain reference after every step, whatever was
+accepted.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_plain_decoding_is_transformers_greedy_search(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("draft", (*DRAFTS, *HEADS))
+@pytest.mark.parametrize("draft", [*DRAFTS, *HEADS])
 def test_a_draft_changes_no_token(
     family: str, draft: str, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_draft_changes_no_token(
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
-@pytest.mark.parametrize("draft", (*DRAFTS, *HEADS))
+@pytest.mark.parametrize("draft", [*DRAFTS, *HEADS])
 @pytest.mark.parametrize("options", [EngineOptions(1), EngineOptions(3, None, 7), EngineOptions(8, 60, 64)], ids=str)
 def test_neither_the_draft_length_nor_the_batch_changes_a_token(
     k: int, draft: str, options: EngineOptions, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
@@ -119,7 +119,7 @@ def ends(block: list[int]) -> Iterator[dict[str, Any]]:
             yield {"stop": (text, text[-1])}
 
 
-@pytest.mark.parametrize("draft", (*DRAFTS, "eagle3", "medusa-vllm"))
+@pytest.mark.parametrize("draft", [*DRAFTS, "eagle3", "medusa-vllm"])
 @pytest.mark.parametrize("prompt", ["repeats", "text"])
 def test_every_stop_condition_ends_where_plain_decoding_ends(
     draft: str, prompt: str, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]

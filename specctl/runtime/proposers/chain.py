@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from itertools import count
 
 import torch
 from torch import Tensor
 
 from specctl.runtime.draft import Draft
-from specctl.runtime.sampling import draw, probabilities
+from specctl.runtime.sampling import probabilities
 from specctl.runtime.sequence import Sequence
 
 # Which of the sequences go on, by their place, and the token that each drafted last; logits [n, draft vocab] after it.
@@ -29,8 +30,10 @@ class Picker:
         self._vocabulary = vocabulary
         self._ids: list[int] | None = None if vocabulary is None else vocabulary.tolist()
 
-    def pick(self, sequences: Many[Sequence], logits: Tensor) -> list[tuple[int, Tensor | None]]:
-        """For each row of ``logits`` a token, and the distribution [vocab] that it was drawn from, if it was."""
+    def pick(self, sequences: Many[Sequence], logits: Tensor, ahead: int) -> list[tuple[int, Tensor | None]]:
+        """For each row of ``logits`` a token, ``ahead`` tokens behind what stands, and the distribution [vocab] that it
+        was drawn from, if it was.
+        """
         if self._vocabulary is None:
             logits = _widen(logits, self._vocab_size)
         best = logits.argmax(dim=-1).tolist()
@@ -43,7 +46,7 @@ class Picker:
                 picked.append((best[row], None))
                 continue
             distribution = probabilities(self._spread(logits[row]), sampling)
-            picked.append((draw(distribution, sequence.randomness.uniforms(1)[0]), distribution))
+            picked.append((sequence.randomness.pick(distribution, len(sequence.tokens) + ahead), distribution))
         return picked
 
     def _spread(self, logits: Tensor) -> Tensor:
@@ -69,15 +72,17 @@ def draft_chain(
     tokens: list[list[int]] = [[] for _ in sequences]
     probs: list[list[Tensor]] = [[] for _ in sequences]
     active = list(range(len(sequences)))
-    while True:
-        for i, (token, distribution) in zip(active, picker.pick([sequences[i] for i in active], logits), strict=True):
+    for ahead in count():
+        picked = picker.pick([sequences[i] for i in active], logits, ahead)
+        for i, (token, distribution) in zip(active, picked, strict=True):
             tokens[i].append(token)
             if distribution is not None:
                 probs[i].append(distribution)
         active = [i for i in active if len(tokens[i]) < counts[i]]
         if not active:
-            return [Draft(t, torch.stack(p) if p else None) for t, p in zip(tokens, probs, strict=True)]
+            break
         logits = advance(active, [tokens[i][-1] for i in active])
+    return [Draft(t, torch.stack(p) if p else None) for t, p in zip(tokens, probs, strict=True)]
 
 
 def draft_for(
