@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specctl.runtime import Target
 from specctl.runtime.models.hidden import FINAL
-from specctl.spec.methods import Eagle, Eagle3, Medusa, Method, MlpSpeculator, Mtp
+from specctl.spec.methods import DFlash, Eagle, Eagle3, Medusa, Method, MlpSpeculator, Mtp
 
 WIDTH, INNER, HEADS, KV, DIM, THETA, EPS = 32, 40, 2, 1, 16, 5000.0, 1e-5
 SIZES: dict[str, Any] = {
@@ -246,6 +246,27 @@ def eagle3(
     return MadeHead(folder, Eagle3(), taps, chained(forward, enter))
 
 
+def peagle(target: Target, folder: Path) -> MadeHead:
+    """A two-layer head with stand-ins: one forward over the true rows and k - 1 rows of masks."""
+    taps, mask = (0, 1, 3), 255
+    made = eagle3(target, folder, speculators=True, layers=2, keys={"norm_before_residual": False})
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"speculators_model_type": "peagle", "mask_token_id": mask}
+    del config["norm_before_residual"]
+    stand_in = noise(len(taps) * WIDTH, scale=1.0)
+    write(folder, config, load_file(folder / "model.safetensors") | {"mask_hidden": stand_in.view(1, 1, -1)})
+
+    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        drafted: list[int] = []
+        for i in range(k):
+            pieces = stand_in.view(len(taps), 1, WIDTH).expand(-1, i, -1)
+            masked = {tap: torch.cat([hidden[tap], piece]) for tap, piece in zip(taps, pieces, strict=True)}
+            drafted += made.reference([*tokens, *[mask] * i], masked, 1)
+        return drafted
+
+    return MadeHead(folder, Eagle3(parallel_drafting=True), taps, reference)
+
+
 def eagle3_without_taps(target: Target, folder: Path) -> MadeHead:
     """Reads the last state alone and fuses nothing."""
     made = eagle3(target, folder, taps=(FINAL,), stated=[1])
@@ -394,6 +415,46 @@ def mlp_speculator(
     return MadeHead(folder, MlpSpeculator(), (FINAL,), reference)
 
 
+def dflash(target: Target, folder: Path, layers: int = 2, draft_vocab: int = 258) -> MadeHead:
+    """The context states enter every layer as keys and values; the block sees them and all of itself."""
+    taps, mask = (1, 3), 256
+    chosen = torch.randperm(258)[:draft_vocab].sort().values
+    t = {
+        "fc.weight": noise(WIDTH, 2 * WIDTH, scale=0.2),
+        "hidden_norm.weight": weight_norm(),
+        "norm.weight": weight_norm(),
+    }
+    for i in range(layers):
+        t |= layer(f"layers.{i}.", qk_norm=True) | {f"layers.{i}.input_layernorm.weight": weight_norm()}
+    if draft_vocab < 258:
+        t |= {"lm_head.weight": noise(draft_vocab, WIDTH), "d2t": chosen - torch.arange(draft_vocab)}
+    config = SIZES | {"num_hidden_layers": layers, "block_size": 5, "num_target_layers": 3}
+    write(folder, config | {"dflash_config": {"mask_token_id": mask, "target_layer_ids": [tap - 1 for tap in taps]}}, t)
+    head = t.get("lm_head.weight", target.model.head)
+
+    def attend(prefix: str, context: Tensor, block: Tensor) -> Tensor:
+        both = torch.cat([context, block])
+
+        def heads(name: str, count: int) -> Tensor:
+            rows = (both @ t[f"{prefix}self_attn.{name}_proj.weight"].T).view(len(both), count, DIM)
+            return rows if name == "v" else rotate(rms(rows, t[f"{prefix}self_attn.{name}_norm.weight"]), DIM)
+
+        q, k, v = heads("q", HEADS)[len(context) :], heads("k", KV), heads("v", KV)
+        mixed = [(q[:, h] @ k[:, 0].T / math.sqrt(DIM)).softmax(-1) @ v[:, 0] for h in range(HEADS)]
+        return torch.cat(mixed, -1) @ t[f"{prefix}self_attn.o_proj.weight"].T
+
+    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        context = rms(torch.cat([hidden[tap] for tap in taps], -1) @ t["fc.weight"].T, t["hidden_norm.weight"])
+        x = target.model.embedding[[tokens[-1], *[mask] * k]]
+        for i in range(layers):
+            x = x + attend(f"layers.{i}.", context, rms(x, t[f"layers.{i}.input_layernorm.weight"]))
+            x = mlp(t, f"layers.{i}.", x)
+        best = (rms(x[1:], t["norm.weight"]) @ head.T).argmax(-1)
+        return [int(chosen[each]) if draft_vocab < 258 else int(each) for each in best]
+
+    return MadeHead(folder, DFlash(), taps, reference)
+
+
 MADE: dict[str, Callable[[Target, Path], MadeHead]] = {
     "eagle": eagle,
     "eagle-two-layers-no-bias": lambda target, folder: eagle(target, folder, layers=2, bias=False),
@@ -411,12 +472,15 @@ MADE: dict[str, Callable[[Target, Path], MadeHead]] = {
     "eagle3-speculators-3.1": lambda t, f: eagle3(
         t, f, speculators=True, layers=2, fc_norm=True, keys={"norm_output": True, "norm_before_residual": False}
     ),
+    "peagle": peagle,
     **{f"mtp-{family}": lambda t, f, family=family: mtp(t, f, family) for family in MTP},  # type: ignore[misc]
     "medusa-file": lambda t, f: medusa(t, f, "file"),
     "medusa-merged": lambda t, f: medusa(t, f, "merged", depth=2),
     "medusa-vllm": lambda t, f: medusa(t, f, "vllm"),
     "medusa-vllm-mapped": lambda t, f: medusa(t, f, "vllm-mapped"),
     "mlp-speculator": mlp_speculator,
+    "dflash": dflash,
+    "dflash-own-vocabulary": lambda t, f: dflash(t, f, layers=1, draft_vocab=77),
     "mlp-speculator-tied": lambda t, f: mlp_speculator(t, f, tied=True, prefix="speculator."),
     "mlp-speculator-scaled": lambda t, f: mlp_speculator(t, f, scaled=True),
 }

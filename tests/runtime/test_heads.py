@@ -25,7 +25,7 @@ from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.hf import load_adapted
 from specctl.runtime.models.hidden import FINAL
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import Eagle3, Pard
+from specctl.spec.methods import Eagle, Eagle3, Pard
 from tests.runtime.head_kit import MADE, MadeHead, eagle, eagle3, make_head, mtp
 from tests.runtime.kit import ask, run
 
@@ -169,6 +169,37 @@ def test_a_step_after_guessed_rows_would_show(exact: Callable[..., Target], orac
     engine._proposer = Schooled(proposer, made, oracle, truth)  # type: ignore[assignment]
     with pytest.raises(AssertionError):
         run(engine, [request])
+
+
+@pytest.mark.parametrize("kind", ["eagle", "eagle3", "eagle3.1", "peagle", "mtp-mimo", "mtp-qwen3_next"])
+def test_a_head_s_cache_rests_on_true_states_after_every_step(
+    kind: str, exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    """Keys and values equal those of a head that is fed the true states from the beginning."""
+    target, made = exact(), make_head(kind, exact(), tmp_path / "head")
+    engine = make_engine(target, SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(3, None, 40))
+    for name, prompt in PROMPTS.items():
+        engine.add(ask(name, prompt, temperature=1.0, seed=4, ignore_eos=True))
+    proposer: Any = engine._proposer
+    checked = 0
+    while engine.has_work():
+        engine.step()
+        for sequence in engine._scheduler.running:
+            rows = proposer._computed[sequence.slot]
+            if rows == 0:
+                continue
+            tokens = sequence.tokens[: rows + 1]
+            cache = target.model.make_cache(1, 96)
+            _, hidden = target.model.forward_tapped(
+                tokens[:-1], [Span(0, 0, rows)], cache, [rows - 1], proposer.hidden_layers
+            )
+            clean, head = proposer._head.make_cache(1, 96), proposer._head
+            head.forward(tokens[1:], head.enter(hidden), [Span(0, 0, rows)], clean, [rows - 1])
+            begin = sequence.slot * proposer._cache.max_len
+            for kept, fresh in zip(proposer._cache.kv, clean.kv, strict=True):
+                torch.testing.assert_close(kept[begin : begin + rows], fresh[:rows], rtol=1e-8, atol=1e-8)
+            checked += 1
+    assert checked > 50
 
 
 @pytest.mark.parametrize("adapted", [False, True])
@@ -326,5 +357,9 @@ def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
         engine(experts)
     with pytest.raises(SpecctlError, match="no prediction layer"):
         engine(made, 3, experts.method)
+    with pytest.raises(SpecctlError, match="no tensor 'mask_hidden'"):
+        engine(make_head("eagle3", exact(), tmp_path / "chain"), 3, Eagle3(parallel_drafting=True))
     with pytest.raises(SpecctlError, match="parallel_drafting"):
-        engine(made, 3, Eagle3(parallel_drafting=True))
+        engine(make_head("eagle", exact(), tmp_path / "eagle"), 3, Eagle(parallel_drafting=True))
+    with pytest.raises(SpecctlError, match="drafts 1 to 4"):
+        engine(make_head("dflash", exact(), tmp_path / "block"), 5)

@@ -20,7 +20,7 @@ from tests.runtime.head_kit import make_head
 from tests.runtime.kit import EOS, FAMILIES, OPTIONS, ask, run
 
 DRAFTS = ("ngram", "suffix", "same", "relative", "stranger")
-HEADS = ("eagle", "eagle3", "mtp-qwen3_next", "medusa-vllm", "mlp-speculator")
+HEADS = ("eagle", "eagle3", "mtp-qwen3_next", "medusa-vllm", "mlp-speculator", "dflash")
 PROMPTS = {
     "short": list(b"a"),
     "repeats": list(b"abcabcabcabc"),

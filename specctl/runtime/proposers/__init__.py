@@ -27,6 +27,7 @@ PROPOSERS: dict[str, tuple[str, str]] = {
     "eagle": ("specctl.runtime.proposers.eagle", "EagleProposer"),
     "eagle3": ("specctl.runtime.proposers.eagle", "Eagle3Proposer"),
     "mtp": ("specctl.runtime.proposers.mtp", "MtpProposer"),
+    "dflash": ("specctl.runtime.proposers.dflash", "DFlashProposer"),
     "medusa": ("specctl.runtime.proposers.medusa", "MedusaProposer"),
     "mlp_speculator": ("specctl.runtime.proposers.mlp_speculator", "MlpSpeculatorProposer"),
 }

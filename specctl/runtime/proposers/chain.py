@@ -85,6 +85,21 @@ def draft_chain(
     return [Draft(t, torch.stack(p) if p else None) for t, p in zip(tokens, probs, strict=True)]
 
 
+def draft_filled(sequences: Many[Sequence], counts: Many[int], logits: Tensor, picker: Picker) -> list[Draft]:
+    """``counts[i]`` tokens for each sequence, all scored at once: ``logits`` [sum(counts), draft vocab], one sequence
+    after the other.
+    """
+    begins = [sum(counts[:i]) for i in range(len(counts))]
+    step = 0
+
+    def advance(active: list[int], _tokens: list[int]) -> Tensor:
+        nonlocal step
+        step += 1
+        return logits[torch.tensor([begins[i] + step for i in active], device=logits.device)]
+
+    return draft_chain(sequences, counts, logits[torch.tensor(begins, device=logits.device)], advance, picker)
+
+
 def draft_for(
     sequences: Many[Sequence], counts: Many[int], drafting: Callable[[list[Sequence], list[int]], list[Draft]]
 ) -> list[Draft]:

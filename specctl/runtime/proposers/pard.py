@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from typing import Self
 
-import torch
 from torch import Tensor
 
 from specctl.errors import SpecctlError
@@ -17,7 +16,7 @@ from specctl.runtime.draft import Draft
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.loading import model_folder
 from specctl.runtime.proposers import Slots
-from specctl.runtime.proposers.chain import draft_chain
+from specctl.runtime.proposers.chain import draft_filled
 from specctl.runtime.proposers.draft_model import DraftModelProposer
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.target import Target
@@ -53,17 +52,7 @@ class PardProposer(DraftModelProposer):
         return proposer
 
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
-        logits = self._fill(sequences, counts)
-        begins = [sum(counts[:i]) for i in range(len(counts))]
-        step = 0
-
-        def advance(active: list[int], _tokens: list[int]) -> Tensor:
-            nonlocal step
-            step += 1
-            return logits[torch.tensor([begins[i] + step for i in active], device=logits.device)]
-
-        first = logits[torch.tensor(begins, device=logits.device)]
-        return draft_chain(sequences, counts, first, advance, self._picker)
+        return draft_filled(sequences, counts, self._fill(sequences, counts), self._picker)
 
     def _fill(self, sequences: list[Sequence], counts: list[int]) -> Tensor:
         """Logits [sum(counts), vocab] of each sequence's drafted places, one sequence after the other."""

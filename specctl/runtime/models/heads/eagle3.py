@@ -23,6 +23,7 @@ from specctl.runtime.models.native import read_layer
 from specctl.runtime.models.stack import LayerWeights, Place, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 
+PARALLEL = "peagle"
 _OLD_NORMS = ("aux_norm_low", "aux_norm_mid", "aux_norm_high")
 
 
@@ -124,6 +125,18 @@ def load_eagle3(files: HeadFiles, taps: Sequence[int] | None = None) -> Eagle3He
     )
 
 
+def load_stand_ins(files: HeadFiles, head: Eagle3Head) -> tuple[int, Tensor]:
+    """What a parallel head reads where there is no token and no state yet: a token id, and [taps * hidden].
+
+    Raises DamagedError where the checkpoint's own do not fit.
+    """
+    wide = len(head.hidden_layers) * files.target.embedding.shape[1]
+    mask = files.mask_token_id
+    if mask is None or not 0 <= mask < head.embedding.shape[0]:
+        raise files.refuse(f"mask_token_id is {mask}; wanted an id below {head.embedding.shape[0]}")
+    return mask, files.weights.finite("mask_hidden", 1, 1, wide).view(1, wide)
+
+
 def _layers(weights: Weights, first: str, shape: StackShape, count: int) -> list[LayerWeights]:
     """The first layer reads two widths, its norms are the head's own; further ones name their first norm either way."""
     layers = [read_layer(weights, first, shape, entering=2 * shape.hidden_size, input_norm=None)]
@@ -157,14 +170,15 @@ def _fusion(files: HeadFiles, num_taps: int, width: int, eps: float) -> Fusion:
 def _parts(config: Mapping[str, Any], weights: Weights, first: str, width: int) -> Eagle3Weights:
     """The switches mean different things in different layouts: `norm_output` of a checkpoint without per-piece norms
     only says that the norm before the vocabulary head exists; vLLM takes a missing `norm_before_residual` as true for
-    the speculators layout.
+    the speculators layout, but as false for its parallel heads.
     """
-    speculators = "speculators_model_type" in config
+    kind = config.get("speculators_model_type")
+    speculators = kind is not None
     newer = speculators or "fc_norm.0.weight" in weights
     return Eagle3Weights(
         token_norm=weights.get(f"{first}input_layernorm.weight", width),
         state_norm=weights.get(f"{first}hidden_norm.weight", width),
         norm=weights.get("norm.weight", width),
-        normed_residual=bool(config.get("norm_before_residual", speculators)),
+        normed_residual=bool(config.get("norm_before_residual", speculators and kind != PARALLEL)),
         feeds_normed=newer and bool(config.get("norm_output", False)),
     )

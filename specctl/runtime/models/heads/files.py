@@ -60,6 +60,18 @@ class HeadFiles:
         """Prediction layers that the config counts; 0 where it counts none."""
         return ModelFacts(self.folder.name, self.folder, self.config).number(*_COUNTS) or 0
 
+    @property
+    def mask_token_id(self) -> int | None:
+        """The token that stands for an open place, under whichever key the checkpoint keeps it."""
+        return ModelFacts(self.folder.name, self.folder, self.config).mask_token_id
+
+    def number(self, config: Mapping[str, Any], key: str) -> int:
+        """The whole number of at least 1 under ``key``; raises DamagedError for anything else."""
+        value = config.get(key)
+        if not isinstance(value, int) or value < 1:
+            raise self.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
+        return value
+
     def layer_config(self, config: Mapping[str, Any]) -> LlamaConfig:
         """The sizes and rotations in ``config`` under the names of a current transformers config.
 

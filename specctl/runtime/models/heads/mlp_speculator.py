@@ -5,8 +5,7 @@ state and takes in one token a step through its own embeddings.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -60,8 +59,8 @@ def _norm(rows: Tensor) -> Tensor:
 def load_mlp_speculator(files: HeadFiles) -> MlpSpeculatorHead:
     """Raises MissingError or DamagedError for tensors that are absent or do not fit the config or the target."""
     raw = files.config
-    count, vocab = _number(files, raw, "n_predict"), files.target.vocab_size
-    width = _number(files, raw, "emb_dim")
+    count, vocab = files.number(raw, "n_predict"), files.target.vocab_size
+    width = files.number(raw, "emb_dim")
     hidden = files.target.embedding.shape[1]
     if width != hidden:
         raise files.refuse(f"emb_dim is {width}, the target's hidden size is {hidden}", "this is for another target")
@@ -83,10 +82,3 @@ def load_mlp_speculator(files: HeadFiles) -> MlpSpeculatorHead:
             )
         )
     return MlpSpeculatorHead(steps, inner, bool(raw.get("scale_input", False)))
-
-
-def _number(files: HeadFiles, config: Mapping[str, Any], key: str) -> int:
-    value = config.get(key)
-    if not isinstance(value, int) or value < 1:
-        raise files.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
-    return value
