@@ -76,9 +76,10 @@ class Block(Standard):
 class Coupled(Standard):
     """The target draws with noise fixed by seed and place; a draft stands where it is that token.
 
-    A seeded request has the same text with any draft, with none and in any batch. A greedy draft is accepted as often
-    as by rejection sampling, with the target's probability of it; a sampled one less often than 1 - TV(p, q), the most
-    that any rule can reach.
+    A seeded request has the same text with any draft, with none and in any batch. What it costs: a greedy draft is
+    accepted as often as by rejection sampling, with the target's probability of it. A sampled one is accepted with at
+    least (1 - d) / (1 + d), d the total variation between the two (Daliri et al., arXiv 2408.07978), where rejection
+    sampling reaches 1 - d.
     """
 
     def randomness(self, seed: int) -> Randomness:

@@ -84,6 +84,19 @@ def test_coupled_noise_is_a_draw_from_the_distribution() -> None:
     assert p_value(counts, torch.tensor([0.05, 0.0, 0.35, 0.22, 0.38])) < ALARM
 
 
+def test_what_coupling_costs_in_acceptance() -> None:
+    """Between (1 - d) / (1 + d) and the 1 - d of rejection sampling, d the total variation."""
+    generator = torch.Generator().manual_seed(3)
+    for spread in (0.5, 2.0, 5.0):
+        target, draft = (spread * torch.randn(2, 12, generator=generator, dtype=torch.float64)).softmax(-1)
+        distance = float((target - draft).clamp_min(0).sum())
+        pairs = [
+            (CoupledRandomness(seed).pick(target, 0), CoupledRandomness(seed).pick(draft, 0)) for seed in range(6000)
+        ]
+        agreed = sum(a == b for a, b in pairs) / len(pairs)
+        assert (1 - distance) / (1 + distance) - 0.02 <= agreed <= 1 - distance + 0.02
+
+
 @pytest.mark.parametrize(
     "kind", ["ngram", "suffix", "same", "stranger", "eagle3", "mtp-mimo", "medusa-vllm", "mlp-speculator"]
 )

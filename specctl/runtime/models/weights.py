@@ -44,13 +44,6 @@ class Weights:
         """The names of all tensors, in order."""
         return sorted(self._files)
 
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of the tensor ``name``, without reading it where the file allows."""
-        if name in self._unpickled or name not in self._files:
-            return tuple(self._read(name).shape)
-        with safe_open(self._files[name], framework="pt") as file:
-            return tuple(file.get_slice(name).get_shape())
-
     def get(self, name: str, *shape: int | None) -> Tensor:
         """The tensor ``name``; raises MissingError with the folder and some names it has, DamagedError for another
         ``shape`` than wanted (None: any size; no shape at all: any shape).
