@@ -24,6 +24,7 @@ from specctl.runtime.draft import Draft
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.hf import load_adapted
 from specctl.runtime.models.hidden import FINAL
+from specctl.runtime.models.recognise import recognise
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3, Pard
 from tests.runtime.head_kit import MADE, MadeHead, eagle, eagle3, make_head, mtp
@@ -339,6 +340,24 @@ def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callabl
         make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
 
 
+@pytest.mark.parametrize("kind", MADE)
+def test_a_folder_is_recognised_by_its_content(kind: str, exact: Callable[..., Target], tmp_path: Path) -> None:
+    made = make_head(kind, exact(), tmp_path / "head")
+    config = json.loads((made.folder / "config.json").read_text())
+    stored = made.folder / "model.safetensors"
+    names = list(load_file(stored)) if stored.exists() else []
+    assert recognise(config, names) == (made.method.name if names or kind != "eagle-pickled" else None)
+
+
+def test_what_is_no_head_is_not_taken_for_one(checkpoint: Callable[..., Path]) -> None:
+    for family in ("llama", "qwen3"):
+        config = json.loads((checkpoint(family) / "config.json").read_text())
+        assert recognise(config, list(load_file(checkpoint(family) / "model.safetensors"))) is None
+    assert recognise({"pard_token": 7, "model_type": "llama"}, ["model.norm.weight"]) == "pard"
+    assert recognise({"speculators_model_type": "dflash2"}, ["fc.weight"]) == "dspark"
+    assert recognise({"text_config": {"mtp_num_hidden_layers": 1}}, ["model.norm.weight"]) == "mtp"
+
+
 def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
     def engine(made: MadeHead, k: int | None = 3, method: Any = None) -> Engine:
         return make_engine(
@@ -355,8 +374,13 @@ def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
     save_file(tensors | {"model.mtp_layers.0.mlp.gate.weight": torch.zeros(2, 2)}, experts.folder / "model.safetensors")
     with pytest.raises(SpecctlError, match="experts"):
         engine(experts)
-    with pytest.raises(SpecctlError, match="no prediction layer"):
+    with pytest.raises(SpecctlError, match="method 'medusa'; the setting says 'mtp'"):
         engine(made, 3, experts.method)
+    config = json.loads((experts.folder / "config.json").read_text())
+    (experts.folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    break_tensor(experts.folder, "model.mtp_layers.0.input_proj.weight", lambda _: None)
+    with pytest.raises(SpecctlError, match="no prediction layer"):
+        engine(experts)
     with pytest.raises(SpecctlError, match="no tensor 'mask_hidden'"):
         engine(make_head("eagle3", exact(), tmp_path / "chain"), 3, Eagle3(parallel_drafting=True))
     with pytest.raises(SpecctlError, match="parallel_drafting"):

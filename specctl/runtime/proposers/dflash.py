@@ -46,7 +46,7 @@ class DFlashProposer:
         method = spec.method
         assert isinstance(method, DFlash), "the table maps names to their own classes"
         assert spec.model is not None, "a spec of this method names its draft"
-        files = open_head(spec.model, target.model, slots.max_len)
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
         head = load_dflash(files, method.target_layer_ids, method.mask_token_id)
         most = head.block_size - 1
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", head.vocabulary)

@@ -17,7 +17,7 @@ from specctl.spec.methods import Eagle, Eagle3
 
 def _open(spec: SpecDecodeConfig, target: Target, slots: Slots) -> HeadFiles:
     assert spec.model is not None, "a spec of this method names its head"
-    return open_head(spec.model, target.model, slots.max_len)
+    return open_head(spec.model, target.model, slots.max_len, spec.method.name)
 
 
 class EagleProposer(RecurrentHeadProposer):

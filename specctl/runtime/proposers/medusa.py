@@ -27,7 +27,7 @@ class MedusaProposer(LastStateProposer):
         absent, damaged, for another target, or fewer than asked for.
         """
         assert spec.model is not None, "a spec of this method names its heads"
-        heads = load_medusa(open_head(spec.model, target.model, slots.max_len))
+        heads = load_medusa(open_head(spec.model, target.model, slots.max_len, spec.method.name))
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", heads.vocabulary)
         return cls(heads, drafted_tokens(spec, heads.count, heads.count), picker)
 

@@ -27,7 +27,7 @@ class MlpSpeculatorProposer(LastStateProposer):
         is absent, damaged, for another target, or of fewer steps than asked for.
         """
         assert spec.model is not None, "a spec of this method names its checkpoint"
-        head = load_mlp_speculator(open_head(spec.model, target.model, slots.max_len))
+        head = load_mlp_speculator(open_head(spec.model, target.model, slots.max_len, spec.method.name))
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         return cls(head, drafted_tokens(spec, head.count, head.count), picker)
 

@@ -21,7 +21,7 @@ class MtpProposer(RecurrentHeadProposer):
     @classmethod
     def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> MtpProposer:
         """Raises SpecctlError and its kin for a checkpoint without such a layer or with one that cannot run here."""
-        files = open_head(spec.model or str(target.folder), target.model, slots.max_len)
+        files = open_head(spec.model or str(target.folder), target.model, slots.max_len, spec.method.name)
         head = load_mtp(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         proposer = cls(head, drafted_tokens(spec, MAX_DRAFTED), slots, picker)

@@ -18,6 +18,7 @@ from specctl.resources import resolve_model
 from specctl.runtime.models.linear import Linear
 from specctl.runtime.models.loading import Model
 from specctl.runtime.models.native import ROPE_TYPES, rope_tables, stack_shape
+from specctl.runtime.models.recognise import recognise
 from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 
@@ -113,8 +114,10 @@ class HeadFiles:
         return self.target.embedding
 
 
-def open_head(name: str, target: Model, positions: int) -> HeadFiles:
-    """Raises MissingError or DamagedError for a folder, config or weight file that is absent or unreadable."""
+def open_head(name: str, target: Model, positions: int, method: str) -> HeadFiles:
+    """Raises MissingError or DamagedError for a folder, config or weight file that is absent or unreadable, and
+    SpecctlError for a checkpoint that is for another ``method``.
+    """
     folder = resolve_model(name)
     path = folder / "config.json"
     if not path.is_file():
@@ -125,7 +128,14 @@ def open_head(name: str, target: Model, positions: int) -> HeadFiles:
         raise DamagedError(f"{path} is not JSON: {error}") from error
     if not isinstance(config, dict):
         raise DamagedError(f"{path} is not a JSON object")
-    return HeadFiles(folder, config, Weights(folder, target.dtype, target.device, pickles=True), target, positions)
+    weights = Weights(folder, target.dtype, target.device, pickles=True)
+    found = recognise(config, weights.names())
+    if found not in (None, method):
+        raise SpecctlError(
+            f"{folder} holds a draft for method {found!r}; the setting says {method!r}",
+            help=f"set method {found}, or point at another checkpoint",
+        )
+    return HeadFiles(folder, config, weights, target, positions)
 
 
 def draft_vocabulary(files: HeadFiles, size: int) -> Tensor | None:
