@@ -1,5 +1,5 @@
-"""DFlash drafts (arXiv 2602.06036; the layouts of z-lab/dflash and of transformers): Qwen3 layers that fill a block of
-masks in one forward.
+"""DFlash drafts (arXiv 2602.06036; the layout of z-lab/dflash, also as speculators writes it): Qwen3 layers that fill a
+block of masks in one forward.
 
 The target's states enter as keys and values of every layer and are not carried on; the block, the newest token and the
 masks, attends to all of them and to the whole of itself.
