@@ -1,8 +1,7 @@
 """specctl reads the speculative-decoding settings of vLLM, SGLang and TensorRT-LLM and says what is wrong with them.
 
-The public names are `check`, `load`, `convert` and `Report`; they are imported when they are first used. Belongs here: nothing but
-these names. Who may enter: everybody.
-"""
+The public names are `check`, `load`, `convert` and `Report`; they are imported when they are first used. Belongs
+here: nothing but these names. Who may enter: everybody."""
 
 from __future__ import annotations
 

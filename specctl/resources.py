@@ -1,8 +1,7 @@
 """Where the files lie that come with specctl, and where a model name leads.
 
-The only file that knows the places of `bundled/` (inside the package), `presets/` and `schemas/` (beside the package in a
-checkout, inside it in a wheel). Standard library only; nothing here opens a weight file.
-"""
+The only file that knows the places of `bundled/` (inside the package), `presets/` and `schemas/` (beside the package
+in a checkout, inside it in a wheel). Standard library only; nothing here opens a weight file."""
 
 from __future__ import annotations
 
@@ -31,12 +30,12 @@ BUNDLED_NAMES: tuple[str, ...] = (
     "smollm2",
 )
 
-_HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+_HUB_ID = r"^[\w.-]+/[\w.-]+$"  # compiled when it is first needed: every start of the command line loads this file
 
 
 def _beside_or_inside(name: str) -> Path:
-    inside = _PACKAGE / name
-    return inside if inside.is_dir() else _PACKAGE.parent / name
+    """The folder in the checkout; without one, that inside the package: setup.py copies it there for a wheel."""
+    return (_PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE) / name
 
 
 def bundled_dir() -> Path:
@@ -132,7 +131,7 @@ def find_model(name: str, base: Path | None = None) -> Path | None:
             return path
     except (OSError, ValueError, RuntimeError):
         return None
-    return _cached_snapshot(name) if _HUB_ID.match(name) else None
+    return _cached_snapshot(name) if re.match(_HUB_ID, name) else None
 
 
 def resolve_model(name_or_path: str, base: Path | None = None) -> Path:
@@ -145,10 +144,12 @@ def resolve_model(name_or_path: str, base: Path | None = None) -> Path:
     if found is not None:
         return found
     if name_or_path == "smollm2":
-        raise MissingError(f"the model smollm2 lies in the package {SMOLLM2_PACKAGE}, which is not installed",
-                           help=SMOLLM2_INSTALL)
+        raise MissingError(
+            f"the model smollm2 lies in the package {SMOLLM2_PACKAGE}, which is not installed", help=SMOLLM2_INSTALL
+        )
     raise MissingError(
-        f"model {name_or_path!r} was not found; looked for {'; '.join(_places(name_or_path, base))}", help=_cure(name_or_path)
+        f"model {name_or_path!r} was not found; looked for {'; '.join(_places(name_or_path, base))}",
+        help=_cure(name_or_path),
     )
 
 
@@ -157,7 +158,7 @@ def _places(name: str, base: Path | None) -> list[str]:
     if "/" not in name:
         places.append(f"a bundled model ({', '.join(n for n in BUNDLED_NAMES if bundled_model(n)) or 'none present'})")
     places.append(f"a folder or GGUF file {(base or Path.cwd()) / name}")
-    if _HUB_ID.match(name):
+    if re.match(_HUB_ID, name):
         places.append(f"the id in the local cache {hub_cache()}")
     return places
 
@@ -168,6 +169,6 @@ def _cure(name: str) -> str:
     near = difflib.get_close_matches(name, BUNDLED_NAMES, n=1, cutoff=0.75)
     if near:
         return f"did you mean {near[0]}?"
-    if _HUB_ID.match(name):
+    if re.match(_HUB_ID, name):
         return f"download it first (hf download {name}), or give the path of a folder that holds its config.json"
     return "give the path of a folder that holds a config.json, a GGUF file, or a bundled name"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -37,7 +38,10 @@ class Trainer:
         self.model, self.peak, self.seconds = model, peak, minutes * 60
         matrices = [p for p in model.parameters() if p.ndim > 1]
         others = [p for p in model.parameters() if p.ndim == 1]
-        groups: list[dict[str, Any]] = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices, "weight_decay": 0.05},
+            {"params": others, "weight_decay": 0.0},
+        ]
         self.optimiser = torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.95), fused=True)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.step = self.tokens = 0
@@ -80,11 +84,13 @@ def half(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.replace("._orig_mod", ""): w.detach().to(torch.float16).contiguous() for name, w in weights.items()}
 
 
-def export(folder: Path, model: TinyQwen3, weights: dict[str, Tensor], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+def export(
+    folder: Path, model: TinyQwen3, weights: dict[str, Tensor], tokenizer: Tokenizer, facts: dict[str, Any]
+) -> None:
     """Write a folder that transformers loads; first beside its place, so that a reader never sees half of it."""
     fresh = folder.with_name(f".{folder.name}.fresh")
     fresh.mkdir(parents=True, exist_ok=True)
-    eos, pad = tokenizer.token_to_id(END), tokenizer.token_to_id(PAD)
+    eos, pad = int(tokenizer.token_to_id(END) or 0), int(tokenizer.token_to_id(PAD) or 0)
     _write_json(fresh / "config.json", model.shape.config(eos, pad))
     _write_json(fresh / "generation_config.json", {"eos_token_id": eos, "pad_token_id": pad, "do_sample": False})
     save_tokenizer(tokenizer, fresh)
@@ -92,6 +98,7 @@ def export(folder: Path, model: TinyQwen3, weights: dict[str, Tensor], tokenizer
     _write_json(fresh / "training.json", facts)
     folder.mkdir(parents=True, exist_ok=True)
     for made in sorted(fresh.iterdir()):
+        made.chmod(0o644)
         os.replace(made, folder / made.name)
     fresh.rmdir()
 
@@ -103,6 +110,14 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def weighted(losses: Tensor, weights: Tensor) -> Tensor:
     """Mean by weight."""
     return (losses * weights).sum() / weights.sum().clamp_min(1e-6)
+
+
+def next_token_losses(model: TinyQwen3, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of each next token, and its weight."""
+    states = model.hidden(batch.ids)[:, :-1]
+    scores = model.logits(states.reshape(-1, model.shape.width))
+    losses = F.cross_entropy(scores, batch.ids[:, 1:].reshape(-1), reduction="none")
+    return losses, batch.weights[:, 1:].reshape(-1)
 
 
 def every(seconds: float, action: Callable[[], None]) -> Callable[[], None]:

@@ -30,10 +30,12 @@ class Shape:
     def config(self, eos: int, pad: int) -> dict[str, Any]:
         """The config.json that transformers and specctl load."""
         return {
-            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocabulary, "hidden_size": self.width,
+            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocabulary,
+            "hidden_size": self.width,
             "intermediate_size": self.inner, "num_hidden_layers": self.layers, "num_attention_heads": self.heads,
             "num_key_value_heads": self.kv_heads, "head_dim": self.head_dim, "hidden_act": "silu",
-            "max_position_embeddings": self.max_positions, "rms_norm_eps": EPSILON, "rope_theta": self.theta, "rope_scaling": None,
+            "max_position_embeddings": self.max_positions, "rms_norm_eps": EPSILON, "rope_theta": self.theta,
+            "rope_scaling": None,
             "attention_bias": False, "attention_dropout": 0.0, "use_sliding_window": False, "sliding_window": None,
             "tie_word_embeddings": True, "initializer_range": 0.02, "use_cache": True, "torch_dtype": "float16",
             "bos_token_id": None, "eos_token_id": eos, "pad_token_id": pad,
@@ -84,7 +86,7 @@ class Attention(nn.Module):
         s, (rows, length, _) = self.shape, x.shape
         weights = torch.cat((self.q_proj.weight, self.k_proj.weight, self.v_proj.weight)).to(x.dtype)
         mixed = F.linear(x, weights).view(rows, length, s.heads + 2 * s.kv_heads, s.head_dim).transpose(1, 2)
-        q, k, v = mixed.split((s.heads, s.kv_heads, s.kv_heads), dim=1)
+        q, k, v = torch.split(mixed, [s.heads, s.kv_heads, s.kv_heads], dim=1)
         q = _turn(rms(q, self.q_norm.weight), cos, sin)
         k = _turn(rms(k, self.k_norm.weight), cos, sin)
         # Query heads that share a key are stacked as rows: one large product instead of repeated keys.
@@ -125,7 +127,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, kind: torch.dtype) -> Tensor:
         """The stream stays in float32, the products run in `kind`."""
         x = x + self.self_attn(rms(x, self.input_layernorm.weight).to(kind), cos, sin, mask)
-        return x + self.mlp(rms(x, self.post_attention_layernorm.weight).to(kind))
+        out: Tensor = x + self.mlp(rms(x, self.post_attention_layernorm.weight).to(kind))
+        return out
 
 
 class Body(nn.Module):

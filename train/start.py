@@ -1,6 +1,7 @@
 """Start weights with copying built in: previous-token heads in layer 0, match-and-copy heads in layer 1.
 
-A model this small does not find copying by itself in an hour on two cores; with this start it copies after a hundred steps.
+A model this small does not find copying by itself in an hour on two cores; with this start it copies after a hundred
+steps.
 Everything is trained afterwards as usual, and the architecture stays plain Qwen3.
 """
 
@@ -25,7 +26,8 @@ def _orthonormal(rows: int, width: int, off: Tensor | None = None) -> Tensor:
     random = torch.randn(rows, width)
     if off is not None:
         random = random - random @ off.T @ off
-    return torch.linalg.qr(random.T).Q.T[:rows]
+    basis: Tensor = torch.linalg.qr(random.T).Q
+    return basis.T[:rows]
 
 
 def _ordinary(model: TinyQwen3) -> None:
@@ -46,7 +48,7 @@ def _turned(vector: Tensor, steps: float, rates: Tensor) -> Tensor:
 
 
 def _previous(attention: Attention, constant: Tensor, view: Tensor, spaces: list[Tensor]) -> None:
-    """Heads of the first key group look one, two, … tokens back and write the view of that token into their own space."""
+    """Heads of the first key group look one, two, … tokens back and write what they see into a space of their own."""
     shape, dim = attention.shape, attention.shape.head_dim
     rates = _rates(shape)
     fast = (rates > FAST).float().repeat(2)
@@ -64,7 +66,7 @@ def _previous(attention: Attention, constant: Tensor, view: Tensor, spaces: list
 
 
 def _match(attention: Attention, group: int, view: Tensor, spaces: list[Tensor], two: bool) -> None:
-    """One key group: its first query finds the places whose previous tokens are the current ones, and copies what came next."""
+    """One key group: its first query finds the places that follow the current tokens, and copies what stands there."""
     shape, dim = attention.shape, attention.shape.head_dim
     slow = torch.nonzero((_rates(shape) < SLOW).float().repeat(2)).flatten()
     keep = slice(group * dim, (group + 1) * dim)

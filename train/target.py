@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from train.batches import BUCKETS, Batch, Stream, encode, stack
 from train.corpus.build import TRAIN_SEED, Filter, bench_examples, held_out, render
-from train.loop import Trainer, compile_blocks, every, export, weighted
+from train.loop import Trainer, compile_blocks, every, export, next_token_losses, weighted
 from train.model import Shape, TinyQwen3
 from train.start import copying_start
 from train.tokenizer import VOCABULARY, train_tokenizer
@@ -20,14 +19,6 @@ from train.tokenizer import VOCABULARY, train_tokenizer
 SEED = 7
 COPY_STEPS = 200
 COPY_SHARE = 0.08
-
-
-def next_token_losses(model: TinyQwen3, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of each next token, and its weight."""
-    states = model.hidden(batch.ids)[:, :-1]
-    scores = model.logits(states.reshape(-1, model.shape.width))
-    losses = F.cross_entropy(scores, batch.ids[:, 1:].reshape(-1), reduction="none")
-    return losses, batch.weights[:, 1:].reshape(-1)
 
 
 def check_batches(tokenizer: Tokenizer, count: int = 128) -> list[Batch]:
@@ -58,7 +49,9 @@ def train(out: Path, minutes: float, layers: int) -> None:
     """Pure copying first, then the mixture until the time is over."""
     torch.manual_seed(SEED)
     tokenizer = train_tokenizer()
-    model = TinyQwen3(Shape(layers=layers, width=256, heads=8, kv_heads=4, inner=768, vocabulary=VOCABULARY), torch.bfloat16)
+    model = TinyQwen3(
+        Shape(layers=layers, width=256, heads=8, kv_heads=4, inner=768, vocabulary=VOCABULARY), torch.bfloat16
+    )
     copying_start(model)
     compile_blocks(model)
     stream = Stream(tokenizer, Filter(tokenizer, bench_examples()), TRAIN_SEED, COPY_SHARE)
@@ -74,7 +67,8 @@ def train(out: Path, minutes: float, layers: int) -> None:
         trainer.update(loss, batch)
         if trainer.step % 100 == 0:
             held = check_loss(model, checks) if trainer.step % 500 == 0 else float("nan")
-            print(f"step {trainer.step} {trainer.done:.1%} tokens {trainer.tokens} loss {loss.item():.3f} held-out {held:.4f} "
+            print(f"step {trainer.step} {trainer.done:.1%} tokens {trainer.tokens} loss {loss.item():.3f} "
+                  f"held-out {held:.4f} "
                   f"kept {stream.kept} dropped {stream.cleaner.dropped}", flush=True)  # fmt: skip
         save()
     raw, mean = check_loss(model, checks), swapped_loss(trainer, checks)

@@ -16,18 +16,25 @@ MAX_POSITIONS = 1024
 
 
 def train_tokenizer(sample: int = 30_000) -> Tokenizer:
-    """A tokenizer learned from the first documents of the training stream. Digits stay single so that numbers can be copied."""
+    """Learned from the first documents of the training stream; digits stay single so that numbers can be copied."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=[PAD, START, END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=[PAD, START, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     # The end mark is a special token already; left in, its letters would be learned as words.
     texts = (
-        (doc.prompt + doc.answer).replace(START, "\n").replace(END, "\n") for doc in islice(documents(TRAIN_SEED), sample)
+        (doc.prompt + doc.answer).replace(START, "\n").replace(END, "\n")
+        for doc in islice(documents(TRAIN_SEED), sample)
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer

@@ -75,25 +75,36 @@ def speedup_interval(matched: Sequence[Pair], seed: int) -> list[float] | None:
 
     Prompts and repeats are drawn with replacement, each by itself (a crossed, "pigeonhole" bootstrap: Owen 2007): a
     drawn prompt brings all its repeats, a drawn repeat all its prompts. So both the choice of prompts and the machine's
-    drift widen the interval, and the pair stays a pair. 2000 draws, seeded; percentile ends.
+    drift widen the interval, and the pair stays a pair. Prompts are drawn within their category, since the mix of
+    categories is chosen, not sampled. 2000 draws, seeded; percentile ends.
     """
     import numpy as np
 
     timed = _timed(matched)
     if len(timed) < 2:
         return None
-    rows = {index: row for row, index in enumerate(sorted({base.job.index for (base, _), _ in timed}))}
-    columns = {repeat: column for column, repeat in enumerate(sorted({base.job.repeat for (base, _), _ in timed}))}
+    categories, rows, columns = _axes([base for (base, _), _ in timed])
     slow, fast = (np.zeros((len(rows), len(columns))) for _ in range(2))
     for (base, _), times in timed:
         place = rows[base.job.index], columns[base.job.repeat]
         slow[place], fast[place] = times
     random = np.random.default_rng(seed)
-    prompts, repeats = (random.multinomial(n, [1 / n] * n, size=RESAMPLES) for n in (len(rows), len(columns)))
+    counts = [random.multinomial(n, [1 / n] * n, size=RESAMPLES) for n in (*categories, len(columns))]
+    prompts, repeats = np.concatenate(counts[:-1], axis=1), counts[-1]
     above, below = (((prompts @ times) * repeats).sum(axis=1) for times in (slow, fast))
     drawn = above[below > 0] / below[below > 0]
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return [float(low), float(high)]
+
+
+def _axes(records: Sequence[Record]) -> tuple[list[int], dict[int, int], dict[int, int]]:
+    """Prompts in each category; the row of each prompt, category after category; the column of each repeat."""
+    categories: dict[str, dict[int, None]] = {}
+    for record in records:
+        categories.setdefault(record.job.prompt.category, {})[record.job.index] = None
+    rows = {index: row for row, index in enumerate(index for group in categories.values() for index in group)}
+    columns = {repeat: column for column, repeat in enumerate(sorted({record.job.repeat for record in records}))}
+    return [len(group) for group in categories.values()], rows, columns
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:

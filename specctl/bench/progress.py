@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+LINES = 20
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -27,12 +29,13 @@ class Silent:
 
 
 class Lines(Silent):
-    """One line whenever another stage begins."""
+    """A line when another stage begins, at most one for each twentieth of the run."""
 
     def __init__(self) -> None:
         self._total = 0
         self._done = 0
         self._stage = ""
+        self._next = 0.0
 
     def start(self, total: int) -> None:
         """See `session.Progress`."""
@@ -40,8 +43,9 @@ class Lines(Silent):
 
     def advance(self, done: int, doing: str) -> None:
         """See `session.Progress`."""
-        if doing != self._stage:
+        if doing != self._stage and self._done >= self._next:
             self._stage = doing
+            self._next = self._done + self._total / LINES
             print(f"[{self._done}/{self._total} requests] {doing}", file=sys.stderr, flush=True)
         self._done += done
 

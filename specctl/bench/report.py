@@ -36,7 +36,7 @@ def tables(report: Report) -> list[Table]:
 
 
 def _main_table(report: Report) -> Table:
-    header = ("method", "k", "conc.", "accept", "length", "TPOT ms", "TTFT ms", "tok/s", "speed-up [95 %]", "outputs")
+    header = ("method", "k", "conc", "accept", "length", "TPOT ms", "TTFT ms", "tok/s", "speed-up [95 %]", "outputs")
     rows, marks = [], []
     for run in report["runs"]:
         against = _comparison(report, run)
@@ -105,7 +105,7 @@ def _category_tables(report: Report) -> list[Table]:
         part = names[start : start + CATEGORIES_A_TABLE]
         rows = tuple((*_who(run), *(_cell(run, against, name) for name in part)) for run, against in runs)
         marks = ("",) * len(rows)
-        found.append(Table("acceptance length and speed-up by category", ("method", "k", "conc.", *part), rows, marks))
+        found.append(Table("acceptance length and speed-up by category", ("method", "k", "conc", *part), rows, marks))
     return found
 
 
@@ -118,7 +118,7 @@ def _cell(run: dict[str, Any], against: dict[str, Any], category: str) -> str:
 def heading(report: Report) -> list[str]:
     """Two lines: what ran where, and on which prompts."""
     env, work = report["environment"], report["workload"]
-    threads = "" if env.get("threads") is None else f", {env['threads']} threads"
+    threads = "" if env.get("threads") is None else f", {_count(env['threads'], 'thread')}"
     where = f"{work['target']}, {env.get('dtype')} on {env.get('device')}{threads}"
     made_by = f"specctl {env.get('specctl')}, torch {env.get('torch')}"
     total = sum(work["prompts"].values())
@@ -139,6 +139,9 @@ def notes(report: Report) -> list[str]:
     work = report["workload"]
     if work.get("interrupted"):
         found.append("Interrupted: these are the blocks that were complete.")
+    elif work["repeats_measured"] < work["repeats"]:
+        done = f"{work['repeats_measured']} of {work['repeats']}"
+        found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
     found.extend(_failures(report))
     found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
     found.extend(_peers(report))

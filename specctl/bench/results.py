@@ -98,6 +98,7 @@ def describe_workload(setup: Setup, measured: Measured) -> dict[str, Any]:
         "request_ids": [prompt.id for prompt in prompts],
         "prompt_tokens": {"min": min(lengths), "mean": fmean(lengths), "max": max(lengths)},
         "repeats": schedule.repeats,
+        "repeats_measured": measured.repeats,
         "warmup": schedule.warmup,
         "output_len": schedule.sampling.max_tokens,
         "temperature": schedule.sampling.temperature,

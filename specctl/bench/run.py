@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench import workloads
@@ -13,7 +14,8 @@ from specctl.bench.compare import TieRule
 from specctl.bench.load import EngineRunner, Runner
 from specctl.bench.peers import PeerSetup, make_peers
 from specctl.bench.results import Report, Setup, build_report
-from specctl.bench.session import Measured, Progress, Schedule, measure
+from specctl.bench.session import Measured, Progress, Schedule, measure, short_jobs
+from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
 from specctl.bench.verdict import label
 from specctl.bench.workloads import Workload
 from specctl.errors import UsageError
@@ -42,6 +44,7 @@ class Order:
     device: str = "auto"
     dtype: str = "auto"
     threads: int | None = None
+    time_limit_s: float | None = None
 
     def __post_init__(self) -> None:
         prompts = len(self.workload.prompts)
@@ -70,19 +73,26 @@ def run(order: Order, progress: Progress) -> Outcome:
     """Do what `order` says. Raises `SpecctlError` for a model, draft or option that cannot be used."""
     from specctl.runtime import environment, load_target, near_tie_margin, set_threads, top_margin
 
+    begun = time.perf_counter()
     if order.threads is not None:
         set_threads(order.threads)
     sampling = _sampling(order.sampling)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
-    facts = environment(target)
     workload = workloads.encode(order.workload, target)
     runners = _runners(order, target, workload)
     schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling)
+    notes = _notes(runners)
+    most = environment(target)["threads"]
+    if order.threads is None and target.device == "cpu" and most > 1:
+        notes += _choose_threads(most, runners[0], schedule, workload)
+    facts = environment(target)
+    if order.time_limit_s is not None:
+        schedule = replace(schedule, time_limit_s=order.time_limit_s - (time.perf_counter() - begun))
     measured = measure(schedule, workload, runners, progress)
     ties = TieRule(lambda prefix: top_margin(target, list(prefix)), near_tie_margin(target))
     setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners)
     report = build_report(setup, measured, facts, ties if order.check_outputs else None)
-    return Outcome(report, measured.interrupted, _failures(measured, runners), _notes(runners))
+    return Outcome(report, measured.interrupted, _failures(measured, runners), notes)
 
 
 def shown(order: Order, progress: AbstractContextManager[Progress]) -> Outcome:
@@ -129,6 +139,18 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
 def _notes(runners: Sequence[Runner]) -> list[str]:
     engines = [runner for runner in runners if isinstance(runner, EngineRunner)]
     return [f"{label(runner.name, runner.k)}: {note}" for runner in engines for note in runner.notes]
+
+
+def _choose_threads(most: int, runner: Runner, schedule: Schedule, workload: Workload) -> list[str]:
+    """Set the number of threads by a short trial; what to tell the user about it."""
+    from specctl.runtime import set_threads
+
+    counts = thread_counts(most)
+    level = max(schedule.concurrency)
+    chosen = fastest(runner, short_jobs(schedule, workload, level, TRIAL_TOKENS), level, counts, set_threads)
+    if chosen == most:
+        return []
+    return [f"measured with {chosen} of {most} CPU threads, the fastest in a short trial; --threads sets it"]
 
 
 def _failures(measured: Measured, runners: Sequence[Runner]) -> list[str]:

@@ -7,12 +7,13 @@ Prompts are cut into small blocks, every runtime runs a block before the next on
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from specctl.bench.load import Block, Job, Runner
+from specctl.bench.load import Block, Clock, Job, Runner
 from specctl.bench.workloads import Workload
 
 if TYPE_CHECKING:
@@ -25,13 +26,18 @@ WARMUP_TOKENS = 32
 
 @dataclass(frozen=True)
 class Schedule:
-    """What to measure: levels of concurrency, how often, how to sample. `warmup` is in prompts a runtime and level."""
+    """What to measure: levels of concurrency, how often, how to sample. `warmup` is in prompts a runtime and level.
+
+    `time_limit_s`: no further repeat begins when it would probably end later than this, warm-up included; the first is
+    always whole. None: all repeats, however long they take.
+    """
 
     concurrency: tuple[int, ...]
     repeats: int
     warmup: int
     seed: int
     sampling: SamplingParams
+    time_limit_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,13 @@ class Turn:
 
 @dataclass
 class Measured:
-    """Blocks by runner (place in the list of runners) and concurrency. `interrupted`: the user stopped the run."""
+    """Blocks by runner (place in the list of runners) and concurrency, and how far the schedule came.
+
+    `repeats`: those that are whole. `interrupted`: the user stopped the run.
+    """
 
     blocks: dict[tuple[int, int], list[Block]] = field(default_factory=dict)
+    repeats: int = 0
     interrupted: bool = False
 
     def of(self, runner: int, concurrency: int) -> list[Block]:
@@ -66,22 +76,39 @@ class Progress(Protocol):
         """`done` more requests are through; `doing` says what comes from."""
 
 
-def measure(schedule: Schedule, workload: Workload, runners: Sequence[Runner], progress: Progress) -> Measured:
-    """Run the whole schedule. Ctrl-C ends it early with what complete blocks have shown; other errors pass through."""
+def measure(
+    schedule: Schedule,
+    workload: Workload,
+    runners: Sequence[Runner],
+    progress: Progress,
+    clock: Clock = time.perf_counter,
+) -> Measured:
+    """Run the schedule. Ctrl-C ends it early with what complete blocks have shown; other errors pass through."""
     measured = Measured()
     warm = list(_warmup(schedule, workload, runners))
-    turns = list(plan_turns(schedule, workload, runners))
-    progress.start(sum(len(turn.jobs) * len(turn.order) for turn in (*warm, *turns)))
+    repeats = [list(turns) for _, turns in groupby(plan_turns(schedule, workload, runners), lambda turn: turn.repeat)]
+    progress.start(sum(len(turn.jobs) * len(turn.order) for turns in (warm, *repeats) for turn in turns))
+    begun = clock()
     try:
         for turn in warm:
             for runner in turn.order:
                 runner.run(turn.jobs, turn.concurrency)
                 progress.advance(len(turn.jobs), "warm-up")
-        for turn in turns:
-            _take(turn, runners, measured, progress, schedule.repeats)
+        start = clock()
+        for turns in repeats:
+            now = clock()
+            if measured.repeats and _too_late(schedule, now - begun, (now - start) / measured.repeats):
+                break
+            for turn in turns:
+                _take(turn, runners, measured, progress, schedule.repeats)
+            measured.repeats += 1
     except KeyboardInterrupt:
         measured.interrupted = True
     return measured
+
+
+def _too_late(schedule: Schedule, passed_s: float, repeat_s: float) -> bool:
+    return schedule.time_limit_s is not None and passed_s + repeat_s > schedule.time_limit_s
 
 
 def _take(turn: Turn, runners: Sequence[Runner], measured: Measured, progress: Progress, repeats: int) -> None:
@@ -133,6 +160,11 @@ def _warmup(schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -
         return
     for level in schedule.concurrency:
         able = tuple(runner for runner in runners if runner.max_concurrency is None or level <= runner.max_concurrency)
-        jobs = _jobs(schedule, workload, repeat=-1)[: max(level, schedule.warmup)]
-        short = min(schedule.sampling.max_tokens, WARMUP_TOKENS)
-        yield Turn(-1, level, tuple(replace(j, sampling=replace(j.sampling, max_tokens=short)) for j in jobs), able)
+        yield Turn(-1, level, short_jobs(schedule, workload, max(level, schedule.warmup), WARMUP_TOKENS), able)
+
+
+def short_jobs(schedule: Schedule, workload: Workload, count: int, max_tokens: int) -> tuple[Job, ...]:
+    """The first `count` prompts as jobs outside any repeat, answers cut to `max_tokens`."""
+    short = min(schedule.sampling.max_tokens, max_tokens)
+    jobs = _jobs(schedule, workload, repeat=-1)[:count]
+    return tuple(replace(job, sampling=replace(job.sampling, max_tokens=short)) for job in jobs)

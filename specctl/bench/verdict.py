@@ -66,6 +66,8 @@ def _sentence(best: Sequence[Comparison], level: int) -> str:
     if level == 0:
         first = best[0].concurrency
         return f"Keep plain decoding: no draft pays from concurrency {first} on; the nearest, {name}, has {speeds}."
+    if len(best) == 1:
+        return f"Keep {name} at concurrency {level}, the only level tested: TPOT is better by {_interval(best[0])}."
     if level == best[-1].concurrency:
         return f"Keep {name} at every concurrency tested, up to {level}: TPOT is better by {speeds}."
     return f"Keep {name} up to concurrency {level} and drop it above: TPOT changes by {speeds}."

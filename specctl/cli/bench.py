@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 BUNDLED_COUNT = 16
+DEFAULT_REPEATS = 5
+# From loading on; a bench without options then ends within two minutes on a slow or busy machine too.
+DEFAULT_LIMIT_S = 105.0
 MAX_NAMED_FAILURES = 5
 FORMATS = ("text", "json")
 
@@ -38,7 +41,7 @@ def command(
     concurrency: Annotated[str, Opt(help="Requests in flight: 1,2,4,8.")] = "1,8",
     num_prompts: Annotated[int | None, Opt(min=1, help="How many prompts. [16 bundled, or all of --prompts]")] = None,
     output_len: Annotated[int, Opt(min=1, help="At most this many new tokens a request.")] = 128,
-    repeats: Annotated[int, Opt(min=1, help="How often everything is measured, in turns.")] = 5,
+    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits into 105 s]")] = None,
     warmup: Annotated[int, Opt(min=0, help="Uncounted prompts for each runtime and level.")] = 4,
     prompts: Annotated[str | None, Opt(metavar="FILE", help="JSONL rows: prompt, messages or turns.")] = None,
     categories: Annotated[str | None, Opt(help="Only prompts of these categories.")] = None,
@@ -50,7 +53,7 @@ def command(
     against: Annotated[str, Opt(help="transformers, transformers-lookup, transformers-assisted.")] = "",
     device: Annotated[str, Opt(help="auto, cpu, cuda.")] = "auto",
     dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto",
-    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [torch's own choice]")] = None,
+    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [the fastest in a short trial]")] = None,
     release: Annotated[str | None, Opt(help="The engine release that the settings are written for.")] = None,
     output_json: Annotated[str | None, Opt(metavar="FILE", help="Write the report as JSON.")] = None,
     check_outputs: Annotated[bool, Opt("--check-outputs/--no-check-outputs", help="Compare outputs.")] = True,
@@ -74,7 +77,8 @@ def command(
         specs=specs,
         workload=_workload(prompts, categories, num_prompts),
         concurrency=tuple(candidates.number_list(concurrency, "--concurrency")),
-        repeats=repeats,
+        repeats=DEFAULT_REPEATS if repeats is None else repeats,
+        time_limit_s=DEFAULT_LIMIT_S if repeats is None else None,
         warmup=warmup,
         sampling={"temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "max_tokens": output_len},
         seed=seed,

@@ -1,8 +1,7 @@
 """The entry point: takes the setting flags out of the command line, then runs the one command that was named.
 
-A command is a module of `COMMANDS` with a function `command(...)` that Typer can call; it is imported only when it is invoked.
-The setting flags wait for it on the context: `ctx.obj` is a `specctl.cli.settings.Settings`.
-"""
+A command is a module of `COMMANDS` with a function `command(...)` that Typer can call; it is imported only when it is
+invoked. The setting flags wait for it on the context: `ctx.obj` is a `specctl.cli.settings.Settings`."""
 
 from __future__ import annotations
 
@@ -42,11 +41,11 @@ def _exists(module: str) -> bool:
 class LazyGroup(typer.core.TyperGroup):
     """A group that knows its commands by name and imports one only to run it."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """The commands whose module is there, in the order of `COMMANDS`."""
         return [name for name, (module, _) in COMMANDS.items() if _exists(module)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The click command of `cmd_name`, or None."""
         if cmd_name not in COMMANDS or not _exists(COMMANDS[cmd_name][0]):
             return None
@@ -86,15 +85,25 @@ def _version(wanted: bool) -> None:
 
 
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", callback=_version, is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and stop.", callback=_version, is_eager=True
+    ),
 ) -> None:
-    """Reads the speculative-decoding settings of vLLM, SGLang and TensorRT-LLM, says what is wrong with them, and runs them."""
+    """Reads the speculative-decoding settings of vLLM, SGLang and TensorRT-LLM, says what is wrong with them, and
+    runs them.
+    """
 
 
 def build() -> click.Command:
     """The click command of the whole program."""
-    app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-                      no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+    app = typer.Typer(
+        cls=LazyGroup,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     app.callback()(_root)
     return typer.main.get_command(app)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from specctl.cli.settings import Settings
     from specctl.runtime import Engine, Target
+    from specctl.server.address import TlsFiles
     from specctl.server.options import ServerOptions
     from specctl.spec import SpecDecodeConfig
 
@@ -48,6 +49,8 @@ def command(
     served_model_name: Annotated[list[str] | None, Opt(help="Name in the API; may repeat. [TARGET]")] = None,
     api_key: Annotated[list[str] | None, Opt(help=f"Accepted key; may repeat. Also ${KEY_VARIABLE}.")] = None,
     api_key_file: Annotated[Path | None, Opt(metavar="FILE", help="Accepted keys, one a line.")] = None,
+    ssl_certfile: Annotated[Path | None, Opt(metavar="PEM", help="Certificate: serve https.")] = None,
+    ssl_keyfile: Annotated[Path | None, Opt(metavar="PEM", help="Its private key.")] = None,
     drain_timeout: Annotated[float, Opt(min=0, help="Seconds that running requests get after SIGTERM.")] = 60.0,
     per_request_spec_decode_metrics: Annotated[str, Opt(help="Add figures to answers: none, summary.")] = "none",
     release: Annotated[str | None, Opt(help="The engine release that the setting is written for.")] = None,
@@ -58,6 +61,7 @@ def command(
     _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST)
     _one_of("--log-level", log_level, LOG_LEVELS)
     keys = _keys(api_key or [], api_key_file)
+    tls = _tls(ssl_certfile, ssl_keyfile)
     target, spec = _setting(ctx.obj, target, release)
     # The port is asked for before the model is loaded: nobody wants to hear of it a minute later.
     from specctl.server.address import bind
@@ -80,7 +84,8 @@ def command(
     _announce(loaded, built, spec, options)
     if not keys and not host.startswith(LOOPBACK):
         print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
-    return _run(loaded, built, options, sock, drain_timeout, log_level)
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    return _run(loaded, built, options, sock, drain_timeout, tls)
 
 
 def _check_engine(engine: str) -> None:
@@ -114,6 +119,16 @@ def _keys(given: list[str], file: Path | None) -> tuple[str, ...]:
     if any(not key.strip() for key in keys):
         raise UsageError("an API key is empty", help=f"check --api-key and ${KEY_VARIABLE}")
     return tuple(key.strip() for key in keys)
+
+
+def _tls(certificate: Path | None, key: Path | None) -> TlsFiles | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--ssl-certfile and --ssl-keyfile belong together; one of them is missing")
+    from specctl.server.address import TlsFiles
+
+    return TlsFiles(certificate, key)
 
 
 def _setting(settings: Settings, target: str | None, release: str | None) -> tuple[str, SpecDecodeConfig | None]:
@@ -178,20 +193,24 @@ def _speculation(engine: Engine, spec: SpecDecodeConfig | None) -> str:
 
 
 def _run(
-    target: Target, engine: Engine, options: ServerOptions, sock: socket.socket, drain_timeout: float, log_level: str
+    target: Target,
+    engine: Engine,
+    options: ServerOptions,
+    sock: socket.socket,
+    drain_timeout: float,
+    tls: TlsFiles | None,
 ) -> int:
     from specctl.server.address import url_of
     from specctl.server.life import make_server, run
 
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     for noisy in ("asyncio", "httpx"):
         logging.getLogger(noisy).setLevel("WARNING")
     names = ", ".join(options.model_names)
 
     def ready() -> None:
-        print(f"serving      {names} at {url_of(sock)}/v1; Ctrl-C or SIGTERM ends it", flush=True)
+        print(f"serving      {names} at {url_of(sock, tls is not None)}/v1; Ctrl-C or SIGTERM ends it", flush=True)
 
-    ended = run(make_server(engine, target, options, drain_timeout, ready), sock)
+    ended = run(make_server(engine, target, options, drain_timeout, ready, tls), sock)
     print("stopped", flush=True)
     if not ended:
         # The engine is in a long step. Python would wait for torch's threads, or crash with them.

@@ -6,11 +6,10 @@
     for spec, report in settings.resolve(target="demo"):     # [] where no setting was given
         ...
 
-`resolve` reads every candidate (each `--speculative-config`, `--config` and `--spec` is one; smaller vLLM or SGLang flags make
-one together) and returns `(SpecDecodeConfig | None, Report)` pairs; the spec is None where nothing usable was read.
-`settings.require(...)` does the same, prints the diagnostics to standard error and raises `SpecctlError` (exit 1) where a
-setting has an error: what serve and bench want.
-"""
+`resolve` reads every candidate (each `--speculative-config`, `--config` and `--spec` is one; smaller vLLM or SGLang
+flags make one together) and returns `(SpecDecodeConfig | None, Report)` pairs; the spec is None where nothing usable
+was read. `settings.require(...)` does the same, prints the diagnostics to standard error and raises `SpecctlError`
+(exit 1) where a setting has an error: what serve and bench want."""
 
 from __future__ import annotations
 
@@ -51,12 +50,14 @@ class Settings:
         return self.flags.candidates()
 
     def resolve(self, **options: Any) -> list[tuple[SpecDecodeConfig | None, Report]]:
-        """Read and check each candidate. `options` are those of `specctl.check` (engine, release, target, platform, …)."""
+        """Read and check each candidate. `options` are those of `specctl.check` (engine, release, target, platform,
+        …).
+        """
         reports = [self.check(each, **options) for each in self.candidates()]
         return [(report.config, report) for report in reports]
 
     def check(self, candidate: Candidate, **options: Any) -> Report:
-        """The report of one candidate. Raises `MissingError` where its file is missing, `UsageError` for mixed files."""
+        """The report of one candidate. Raises `MissingError` for a missing file, `UsageError` for a mixed one."""
         from specctl.rules.checker import check_argv, check_path
 
         if candidate.kind == "file":
@@ -76,7 +77,9 @@ class Settings:
             sys.stderr.write(as_text.render(noisy, colour=sys.stderr.isatty(), quiet=True))
         for spec, report in resolved:
             if spec is None or not report.valid:
-                raise SpecctlError(f"the setting of {report.source} cannot be used", help="the diagnostics above say why")
+                raise SpecctlError(
+                    f"the setting of {report.source} cannot be used", help="the diagnostics above say why"
+                )
             found.append((spec, report))
         return found
 
@@ -94,6 +97,8 @@ def _preset(name: str) -> str:
         import difflib
 
         near = difflib.get_close_matches(name, preset_names(), n=1)
-        raise MissingError(f"no file and no preset is called {name!r} (looked for {Path(name).absolute()} and in the presets)",
-                           help=f"did you mean {near[0]}?" if near else "specctl presets list shows them")
+        raise MissingError(
+            f"no file and no preset is called {name!r} (looked for {Path(name).absolute()} and in the presets)",
+            help=f"did you mean {near[0]}?" if near else "specctl presets list shows them",
+        )
     return str(found)

@@ -15,6 +15,7 @@ from specctl.diagnostics.model import (
     Route,
     Skipped,
     Span,
+    Totals,
 )
 
-__all__ = ["ADVICE", "ERROR", "WARNING", "Diagnostic", "Fix", "Result", "Route", "Skipped", "Span"]
+__all__ = ["ADVICE", "ERROR", "WARNING", "Diagnostic", "Fix", "Result", "Route", "Skipped", "Span", "Totals"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from specctl.diagnostics.model import ERROR, WARNING, Diagnostic, Result
+from specctl.diagnostics.model import ERROR, WARNING, Diagnostic, Result, Totals
 
 FORMAT_VERSION = 1
 
@@ -60,20 +60,22 @@ def result(one: Result) -> dict[str, Any]:
     }
 
 
-def report(results: Iterable[Result], skipped_files: int = 0) -> dict[str, Any]:
-    """All results as one JSON object."""
-    listed = list(results)
-    errors = sum(one.count(ERROR) for one in listed)
-    return {
-        "format_version": FORMAT_VERSION,
-        "valid": errors == 0,
-        "results": [result(one) for one in listed],
-        "skipped_files": skipped_files,
-        "errors": errors,
-        "warnings": sum(one.count(WARNING) for one in listed),
+def pieces(results: Iterable[Result | None]) -> Iterator[str]:
+    """The JSON text of all results, piece by piece, ending in a newline; None stands for a file without a setting."""
+    totals = Totals()
+    yield f'{{\n  "format_version": {FORMAT_VERSION},\n  "results": ['
+    for number, one in enumerate(totals.counted(results)):
+        text = json.dumps(result(one), indent=2, ensure_ascii=False)
+        yield ("," if number else "") + "\n    " + text.replace("\n", "\n    ")
+    closing = {
+        "valid": not totals.found[ERROR],
+        "skipped_files": totals.skipped_files,
+        "errors": totals.found[ERROR],
+        "warnings": totals.found[WARNING],
     }
+    yield ("\n  ]" if totals.results else "]") + "," + json.dumps(closing, indent=2)[1:] + "\n"
 
 
-def render(results: Iterable[Result], skipped_files: int = 0) -> str:
-    """The JSON text, ending in a newline."""
-    return json.dumps(report(results, skipped_files), indent=2, ensure_ascii=False) + "\n"
+def render(results: Iterable[Result | None]) -> str:
+    """The pieces in one text."""
+    return "".join(pieces(results))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result, Span
+from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result, Span, Totals
 
 MAX_WIDTH = 110
 Paint = Callable[[str, str], str]
@@ -71,24 +71,31 @@ def _verdict(one: Result, paint: Paint) -> str:
         "fails-at-start": (ERROR, "takes this setting, then fails when it starts"),
     }
     style, text = words[one.verdict]
-    name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(one.engine, one.engine)
+    if one.engine == "unknown":
+        return f"{one.source}: {paint(ERROR, 'no setting could be read')}"
+    name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(
+        one.engine, one.engine
+    )
     return f"{one.source}: {name} {one.release} {paint(style, text)}"
 
 
-def render(
-    results: Iterable[Result], skipped_files: int = 0, *, colour: bool = False, quiet: bool = False
-) -> str:
-    """All results as text, ending in a newline. `quiet` leaves out results without any diagnostic."""
+def pieces(results: Iterable[Result | None], *, colour: bool = False, quiet: bool = False) -> Iterator[str]:
+    """All results as text, piece by piece, ending in a newline; None stands for a file without a setting.
+
+    `quiet` leaves out results without any diagnostic."""
     paint = colour_paint if colour else plain_paint
-    listed = list(results)
-    blocks: list[str] = []
-    for one in listed:
+    totals = Totals()
+    for one in totals.counted(results):
         for found in one.diagnostics:
-            blocks.append("\n".join(_block(found, one, paint)))
+            yield "\n".join(_block(found, one, paint)) + "\n\n"
         if not quiet or one.diagnostics:
-            blocks.append(_closing(one, paint))
-    blocks.append(_summary(listed, skipped_files))
-    return "\n\n".join(blocks) + "\n"
+            yield _closing(one, paint) + "\n\n"
+    yield _summary(totals) + "\n"
+
+
+def render(results: Iterable[Result | None], *, colour: bool = False, quiet: bool = False) -> str:
+    """The pieces in one text."""
+    return "".join(pieces(results, colour=colour, quiet=quiet))
 
 
 def _closing(one: Result, paint: Paint) -> str:
@@ -115,11 +122,11 @@ def _plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _summary(results: list[Result], skipped_files: int) -> str:
-    errors, warnings, advice = (sum(one.count(kind) for one in results) for kind in (ERROR, WARNING, ADVICE))
-    text = f"{_plural(len(results), 'setting')} checked: {_plural(errors, 'error')}, {_plural(warnings, 'warning')}"
+def _summary(totals: Totals) -> str:
+    errors, warnings, advice = (totals.found[kind] for kind in (ERROR, WARNING, ADVICE))
+    text = f"{_plural(totals.results, 'setting')} checked: {_plural(errors, 'error')}, {_plural(warnings, 'warning')}"
     if advice:
         text += f", {advice} advice"
-    if skipped_files:
-        text += f"; {_plural(skipped_files, 'file')} without a speculative setting"
+    if totals.skipped_files:
+        text += f"; {_plural(totals.skipped_files, 'file')} without a speculative setting"
     return text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ ADVICE = "advice"
 _RANK = {ERROR: 0, WARNING: 1, ADVICE: 2}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Span:
     """A stretch of source text; lines and columns count from 1, the end column is the one behind the last character."""
 
@@ -38,9 +39,12 @@ def _position(text: str, offset: int) -> tuple[int, int]:
     return line, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fix:
-    """A change that is safe to make: put `replacement` at `route`, or remove the key where it is None and `remove`."""
+    """A change that is safe to make: put `replacement` at `route` (the empty route is the whole value).
+
+    Rules may instead rename the key at `route` (`key`) or remove it (`remove`); the printed form of such a fix
+    replaces the object around it, so that route and replacement are all one needs to apply it."""
 
     route: Route
     replacement: Any = None
@@ -48,16 +52,11 @@ class Fix:
     remove: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form; `key` (a new name for the key) and `remove` stand only where they are used."""
-        found: dict[str, Any] = {"route": list(self.route), "replacement": self.replacement}
-        if self.key is not None:
-            found["key"] = self.key
-        if self.remove:
-            found["remove"] = True
-        return found
+        """JSON form."""
+        return {"route": list(self.route), "replacement": self.replacement}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Diagnostic:
     """One finding: what is wrong (`message`), where (`route`, `span`), and what to do (`help`, `fix`)."""
 
@@ -78,7 +77,7 @@ class Diagnostic:
         return (_RANK[self.severity], where.line, where.column, self.code)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Skipped:
     """A rule that could not look: `needs` names what was missing (`target`, `draft`, `draft weights`)."""
 
@@ -105,3 +104,24 @@ class Result:
     def count(self, severity: str) -> int:
         """How many diagnostics have this severity."""
         return sum(1 for each in self.diagnostics if each.severity == severity)
+
+
+class Totals:
+    """What has gone by in a run over many sources, so that a format need not keep the results themselves.
+
+    A source that is None is a file without a setting."""
+
+    def __init__(self) -> None:
+        self.results = 0
+        self.skipped_files = 0
+        self.found: Counter[str] = Counter()
+
+    def counted(self, results: Iterable[Result | None]) -> Iterator[Result]:
+        """The results that are one, each counted as it passes."""
+        for one in results:
+            if one is None:
+                self.skipped_files += 1
+                continue
+            self.results += 1
+            self.found.update(each.severity for each in one.diagnostics)
+            yield one

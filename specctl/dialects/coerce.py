@@ -13,7 +13,7 @@ from typing import Any
 
 _TRUE = {"1", "on", "t", "true", "y", "yes"}
 _FALSE = {"0", "off", "f", "false", "n", "no"}
-_INT_TEXT = re.compile(r"^[+-]?\d+(_\d+)*(\.0+)?$")
+_INT_TEXT = r"^[+-]?\d+(_\d+)*(\.0+)?$"
 
 
 class BadValue(Exception):
@@ -34,7 +34,7 @@ def lax_int(raw: Any) -> int:
         if math.isfinite(raw) and raw == int(raw):
             return int(raw)
         raise BadValue("a whole number" if math.isfinite(raw) else "a finite whole number")
-    if isinstance(raw, str) and len(raw) < 400 and _INT_TEXT.match(raw.strip()):
+    if isinstance(raw, str) and len(raw) < 400 and re.match(_INT_TEXT, raw.strip()):
         return int(raw.strip().split(".", 1)[0])
     raise BadValue("a whole number")
 
@@ -149,4 +149,10 @@ def word_float(raw: str) -> float:
         raise BadValue("a number") from None
 
 
-WORDS: dict[str, Callable[[Any], Any]] = {"int": word_int, "float": word_float, "str": text, "bool": anything, "any": anything}
+WORDS: dict[str, Callable[[Any], Any]] = {
+    "int": word_int,
+    "float": word_float,
+    "str": text,
+    "bool": anything,
+    "any": anything,
+}

@@ -46,7 +46,9 @@ _VLLM_SHORT = frozenset({"spec_method", "spec_model", "spec_tokens"})
 
 
 def told_apart(document: Document, form: str) -> tuple[str | None, str]:
-    """The dialect a document is written in, or None, and what was seen in it. Two dialects in one text raise `UsageError`."""
+    """The dialect a document is written in, or None, and what was seen in it. Two dialects in one text raise
+    `UsageError`.
+    """
     value = document.value
     if not document.readable:
         return None, "it could not be read"
@@ -56,7 +58,10 @@ def told_apart(document: Document, form: str) -> tuple[str | None, str]:
         return _of_mapping(value, document.source)
     if isinstance(value, (list, str)) and form == "json":
         return "vllm", "a JSON value"
-    return None, "it is empty" if value is None else f"its root is {'a list' if isinstance(value, list) else 'one word'}"
+    return (
+        None,
+        "it is empty" if value is None else f"its root is {'a list' if isinstance(value, list) else 'one word'}",
+    )
 
 
 def _of_argv(tokens: list[str]) -> tuple[str | None, str]:
@@ -69,6 +74,12 @@ def _of_argv(tokens: list[str]) -> tuple[str | None, str]:
     return ("sglang" if "--model-path" in tokens else None), "no flag of speculation"
 
 
+def _bare_vllm(value: dict[Any, Any], names: dict[str, Any]) -> bool:
+    """Whether a mapping is vLLM's object without its flag: a count, or a method beside another of its keys."""
+    method = value.get("method")
+    return "num_speculative_tokens" in names or (isinstance(method, str) and (len(names) == 1 or "model" in names))
+
+
 def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
     names = {str(key).replace("-", "_"): key for key in value}
     found: dict[str, str] = {}
@@ -76,7 +87,11 @@ def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
         found["specctl"] = "specctl"
     config = value.get(names.get("speculative_config", ""))
     if "speculative_config" in names:
-        marked = isinstance(config, dict) and any(str(key).replace("-", "_") == "decoding_type" for key in config)
+        listed = config if isinstance(config, list) else [config]
+        marked = any(
+            isinstance(part, dict) and any(str(key).replace("-", "_") == "decoding_type" for key in part)
+            for part in listed
+        )
         found["trtllm" if marked else "vllm"] = str(names["speculative_config"])
     if "decoding_type" in names:
         found["trtllm"] = "decoding_type"
@@ -85,11 +100,13 @@ def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
             found.setdefault("vllm", str(key))
         elif name.startswith("speculative_") and name != "speculative_config":
             found["sglang"] = str(key)
-    if not found and "num_speculative_tokens" in names or (not found and "method" in names and "specctl" not in names):
+    if not found and _bare_vllm(value, names):
         found["vllm"] = "num_speculative_tokens" if "num_speculative_tokens" in names else "method"
     if len(found) > 1:
         seen = " and ".join(f"{key} ({title(name)})" for name, key in sorted(found.items()))
-        raise UsageError(f"{source} mixes two spellings: {seen}", help="keep one of them, or name the one to read with --dialect")
+        raise UsageError(
+            f"{source} mixes two spellings: {seen}", help="keep one of them, or name the one to read with --dialect"
+        )
     if found:
         name, key = next(iter(found.items()))
         return name, key

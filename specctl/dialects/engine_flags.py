@@ -1,6 +1,7 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """The names of the engines' other flags: what tells a typo from a flag that is none of our business.
 
-Facts of SGLang 0.5.22 and vLLM 0.31.0, by the number of values a flag takes; flags of speculation stand in the dialects' rows.
+Facts of SGLang 0.5.22 and vLLM 0.31.0, by the number of values a flag takes; flags of speculation stand in the rows.
 """
 
 SGLANG_SWITCHES = """
@@ -214,6 +215,34 @@ tokenizer-mode tokenizer-revision tool-call-parser tool-parser-plugin tool-serve
 uvicorn-log-level video-pruning-method video-pruning-rate watermark-config weight-transfer-config worker-cls
 worker-extension-cls
 """.split()
+
+# SGLang's other flags that take one of a list of words.
+SGLANG_WORDS = {
+    "dtype": "auto bfloat16 float float16 float32 half".split(),
+    "quantization": (
+        "auto-round auto-round-int8 awq awq_marlin bitsandbytes compressed-tensors fp8 gguf gptq "
+        "gptq_marlin humming mlx_q4 mlx_q8 modelopt modelopt_fp4 modelopt_fp8 modelopt_mixed modelslim "
+        "moe_wna16 mxfp4 mxfp8 mxfp_w4a8 nvfp4_online petit_nvfp4 quark quark_int4fp8_moe quark_mxfp4 "
+        "unquant w4afp8 w8a8_fp8 w8a8_int8"
+    ).split(),
+    "load-format": (
+        "auto bitsandbytes dummy expert_pack fastsafetensors flash_rl gguf instanttensor layered mistral "
+        "npcache presharded private pt remote remote_instance runai_streamer safetensors sharded_state"
+    ).split(),
+    "kv-cache-dtype": "auto bf16 bfloat16 fp4_mx_block16 fp8_e4m3 fp8_e5m2 mxfp8 nvfp4".split(),
+    "moe-a2a-backend": (
+        "ascend_fuseep ascend_tp deepep deepep_v2 flashinfer flashinfer_megamoe megamoe mooncake mori nixl none pplx"
+    ).split(),
+    "moe-runner-backend": (
+        "aiter auto cutlass deep_gemm experimental_sgl_marlin experimental_sgl_trtllm flashinfer_cutedsl "
+        "flashinfer_cutlass flashinfer_megamoe flashinfer_mxfp4 flashinfer_trtllm "
+        "flashinfer_trtllm_routed hpc_ops humming intel_xpu marlin megamoe triton triton_kernel"
+    ).split(),
+    "disaggregation-mode": "decode null prefill".split(),
+    "schedule-policy": "dfs-weight fcfs hrrn lof lpm priority random routing-key shortest-prefill-first".split(),
+    "grammar-backend": "llguidance none outlines xgrammar".split(),
+    "tokenizer-mode": "auto slow".split(),
+}
 
 # vLLM's short spellings of other flags.
 VLLM_SHORT = {

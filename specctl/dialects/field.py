@@ -16,11 +16,11 @@ _PARTS = {"acceptance": Acceptance, "draft": DraftOptions}
 class Field:
     """One native key.
 
-    `path`: where its value lives in the canonical spec (`num_speculative_tokens`, `draft.revision`, `method.max_tree_depth`);
-    None where it has no canonical meaning and is carried as it is. `kind` names the coercion. `minimum`/`maximum`: inclusive
-    range that the engine itself checks. `methods`: native method names that know the key (empty: all). `since`/`until`: first
-    release with the key, first release without it. `load`/`dump` translate between native and canonical value.
-    """
+    `path`: where its value lives in the canonical spec (`num_speculative_tokens`, `draft.revision`,
+    `method.max_tree_depth`); None where it has no canonical meaning and is carried as it is. `kind` names the
+    coercion. `minimum`/`maximum`: inclusive range that the engine itself checks. `methods`: native method names that
+    know the key (empty: all). `since`/`until`: first release with the key, first release without it. `load`/`dump`
+    translate between native and canonical value."""
 
     key: str
     path: str | None = None

@@ -6,17 +6,34 @@ from typing import Any
 
 # canonical meaning -> its name in each engine
 _NAMES: dict[str, dict[str, str]] = {
-    "k": {"vllm": "num_speculative_tokens", "trtllm": "max_draft_len", "sglang": "speculative_num_steps",
-          "specctl": "num_speculative_tokens"},
+    "k": {
+        "vllm": "num_speculative_tokens",
+        "trtllm": "max_draft_len",
+        "sglang": "speculative_num_steps",
+        "specctl": "num_speculative_tokens",
+    },
     "width": {"sglang": "speculative_num_draft_tokens"},
     "topk": {"sglang": "speculative_eagle_topk", "trtllm": "dynamic_tree_max_topK"},
     "method": {"vllm": "method", "trtllm": "decoding_type", "sglang": "speculative_algorithm", "specctl": "method"},
-    "model": {"vllm": "model", "trtllm": "speculative_model", "sglang": "speculative_draft_model_path", "specctl": "model"},
+    "model": {
+        "vllm": "model",
+        "trtllm": "speculative_model",
+        "sglang": "speculative_draft_model_path",
+        "specctl": "model",
+    },
     "ngram_max": {"vllm": "prompt_lookup_max", "trtllm": "max_matching_ngram_size", "specctl": "prompt_lookup_max"},
     "draft_tp": {"vllm": "draft_tensor_parallel_size"},
-    "schedule": {"vllm": "num_speculative_tokens_per_batch_size", "trtllm": "draft_len_schedule", "specctl": "schedule"},
-    "probabilistic": {"vllm": "draft_sample_method", "trtllm": "use_rejection_sampling",
-                      "sglang": "speculative_use_rejection_sampling", "specctl": "draft_sample_method"},
+    "schedule": {
+        "vllm": "num_speculative_tokens_per_batch_size",
+        "trtllm": "draft_len_schedule",
+        "specctl": "schedule",
+    },
+    "probabilistic": {
+        "vllm": "draft_sample_method",
+        "trtllm": "use_rejection_sampling",
+        "sglang": "speculative_use_rejection_sampling",
+        "specctl": "draft_sample_method",
+    },
 }
 _ALIASES: dict[str, tuple[str, str]] = {
     "num_draft_tokens": ("sglang", "width"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,30 @@ REFUSES = "refuses"
 FAILS = "fails-at-start"
 
 
-@dataclass(frozen=True, slots=True)
+# Arguments beside the setting that rules compute with.
+COUNTS = frozenset(
+    {
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "data_parallel_size",
+        "context_parallel_size",
+        "tp_size",
+        "pp_size",
+        "dp_size",
+        "attn_dp_size",
+        "attn_cp_size",
+        "max_model_len",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "max_running_requests",
+        "page_size",
+        "max_batch_size",
+    }
+)
+STRUCTURED = ("_config", "_paths", "_processors")
+
+
+@dataclass(frozen=True)
 class Finding:
     """Something to say about a route. Its code's page gives name and severity; `severity` and `stage` override them."""
 
@@ -33,7 +55,7 @@ class Finding:
     stage: str = REFUSES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """A value that the engine itself replaces: `old` as written (None: not written), `new` as used, and why."""
 
@@ -45,7 +67,7 @@ class Change:
     help: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Value:
     """One native key as given: `raw` as written, `value` as the engine sees it, `route` its place, `row` its row."""
 
@@ -81,6 +103,16 @@ class Surroundings:
         found = self.model(name)
         return found if isinstance(found, ModelFacts) else None
 
+    def tidy(self) -> None:
+        """Leave out arguments of a kind that no rule expects: counts that are no whole numbers, odd containers."""
+        kept = {}
+        for key, value in self.args.items():
+            if key in COUNTS and (isinstance(value, bool) or not isinstance(value, int)):
+                continue
+            if isinstance(value, (str, int, float, bool)) or value is None or key.endswith(STRUCTURED):
+                kept[key] = value
+        self.args = kept
+
     @property
     def target_facts(self) -> ModelFacts | None:
         """Facts of the target, where it is given and readable."""
@@ -91,9 +123,8 @@ class Surroundings:
 class Reading:
     """One setting in an engine's own words.
 
-    `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read. `effective`: what
-    the engine ends up with, under its own names, and `changes` how it came to differ.
-    """
+    `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read.
+    `effective`: what the engine ends up with, under its own names, and `changes` how it came to differ."""
 
     dialect: str
     engine: str
@@ -147,12 +178,18 @@ def shown(value: Any) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that a mistyped one most likely means, or None."""
     table = {name.lower().replace("-", "_"): name for name in known}
+    import difflib  # late: most settings have no misspelt key
+
     found = difflib.get_close_matches(word.lower().replace("-", "_"), table, n=1, cutoff=0.75)
     return table[found[0]] if found else None
 
 
-def coerce(reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[str, Any], *, silent: bool = False) -> Value:
-    """The value of one key as the engine's parser sees it; says SPC006 where it refuses, SPC010 where it reads it otherwise."""
+def coerce(
+    reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[str, Any], *, silent: bool = False
+) -> Value:
+    """The value of one key as the engine's parser sees it; says SPC006 where it refuses, SPC010 where it reads it
+    otherwise.
+    """
     if raw is None and row.nullable:
         return Value(row.key, raw, None, route, row)
     try:
@@ -161,8 +198,15 @@ def coerce(reading: Reading, row: Field, raw: Any, route: Route, table: Mapping[
         reading.say(_bad_type(row, raw, route, bad.wanted))
         return Value(row.key, raw, None, route, row, good=False)
     if not silent and _differs(raw, value):
-        reading.say(Finding("SPC010", f"{row.key} is {shown(raw)}; the engine reads it as {shown(value)}", route,
-                            help=f"write {shown(value)}", fix=Fix(route, value)))
+        reading.say(
+            Finding(
+                "SPC010",
+                f"{row.key} is {shown(raw)}; the engine reads it as {shown(value)}",
+                route,
+                help=f"write {shown(value)}",
+                fix=Fix(route, value),
+            )
+        )
     return Value(row.key, raw, value, route, row)
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """vLLM's keys of `--speculative-config`, its method names, and the writer.
 
 Facts: vLLM 0.31.0, `vllm/config/speculative.py`. Unknown keys are refused; numbers are read in pydantic's lax mode.
@@ -12,19 +13,27 @@ from specctl.spec import METHODS, ScheduleStep, SpecDecodeConfig
 
 ENGINE = "vllm"
 MOE_BACKENDS = tuple(
-    "auto triton batched_triton deep_gemm deep_gemm_mega_moe cutlass flashinfer_trtllm flashinfer_cutlass flashinfer_cutedsl "
-    "flashinfer_b12x b12x flashinfer_moe_ep_mega_deep_gemm flashinfer_moe_ep_mega_cutedsl marlin humming triton_unfused aiter "
-    "aiter_triton_mxfp4_bf16 flydsl hpc emulation rdna3".split()
+    (
+        "auto triton batched_triton deep_gemm deep_gemm_mega_moe cutlass flashinfer_trtllm flashinfer_cutlass "
+        "flashinfer_cutedsl flashinfer_b12x b12x flashinfer_moe_ep_mega_deep_gemm "
+        "flashinfer_moe_ep_mega_cutedsl marlin humming triton_unfused aiter aiter_triton_mxfp4_bf16 flydsl "
+        "hpc emulation rdna3"
+    ).split()
 )
 KV_DTYPES = tuple(
-    "auto float16 bfloat16 fp8 fp8_e4m3 fp8_e5m2 fp8_inc fp8_ds_mla nvfp4_ds_mla turboquant_k8v4 turboquant_4bit_nc "
-    "turboquant_k3v4_nc turboquant_3bit_nc int4_per_token_head int8_per_token_head fp8_per_token_head nvfp4 nvfp4_4over6".split()
+    (
+        "auto float16 bfloat16 fp8 fp8_e4m3 fp8_e5m2 fp8_inc fp8_ds_mla nvfp4_ds_mla turboquant_k8v4 "
+        "turboquant_4bit_nc turboquant_k3v4_nc turboquant_3bit_nc int4_per_token_head int8_per_token_head "
+        "fp8_per_token_head nvfp4 nvfp4_4over6"
+    ).split()
 )
 MTP_ALIASES = frozenset(
-    "deepseek_mtp dots3_note_mtp mimo_mtp mimo_v2_mtp glm4_moe_mtp glm4_moe_lite_mtp glm_ocr_mtp ernie_mtp nemotron_h_mtp "
-    "exaone_moe_mtp exaone4_5_mtp qwen3_next_mtp qwen4_exp_mtp qwen3_5_mtp longcat_flash_mtp bailing_hybrid_v3_mtp "
-    "minimax_m3_mtp bailing_hybrid_mtp kimi_k3_mtp pangu_ultra_moe_mtp step3p5_mtp hy_v3_mtp hy_v4_mtp gemma4_mtp inkling_mtp "
-    "glm5_next_mtp".split()
+    (
+        "deepseek_mtp dots3_note_mtp mimo_mtp mimo_v2_mtp glm4_moe_mtp glm4_moe_lite_mtp glm_ocr_mtp "
+        "ernie_mtp nemotron_h_mtp exaone_moe_mtp exaone4_5_mtp qwen3_next_mtp qwen4_exp_mtp qwen3_5_mtp "
+        "longcat_flash_mtp bailing_hybrid_v3_mtp minimax_m3_mtp bailing_hybrid_mtp kimi_k3_mtp "
+        "pangu_ultra_moe_mtp step3p5_mtp hy_v3_mtp hy_v4_mtp gemma4_mtp inkling_mtp glm5_next_mtp"
+    ).split()
 )
 # native method name -> canonical name
 METHOD_NAMES: dict[str, str] = {
@@ -41,13 +50,16 @@ METHOD_NAMES: dict[str, str] = {
     "mtp": "mtp",
     "dflash": "dflash",
     "dspark": "dspark",
-} | dict.fromkeys(MTP_ALIASES, "mtp")
+} | dict.fromkeys(sorted(MTP_ALIASES), "mtp")
 
 NGRAM = frozenset({"ngram", "ngram_gpu"})
 MODEL_FREE = NGRAM | {"suffix", "custom_class", "extract_hidden_states"}
 LOAD_CONFIG_KEYS = tuple(
-    "load_format download_dir safetensors_load_strategy safetensors_prefetch_num_threads safetensors_prefetch_block_size "
-    "model_loader_extra_config device ignore_patterns use_tqdm_on_load pt_load_map_location".split()
+    (
+        "load_format download_dir safetensors_load_strategy safetensors_prefetch_num_threads "
+        "safetensors_prefetch_block_size model_loader_extra_config device ignore_patterns use_tqdm_on_load "
+        "pt_load_map_location"
+    ).split()
 )
 
 
@@ -56,7 +68,9 @@ def _load_schedule(entries: Any) -> tuple[ScheduleStep, ...]:
 
 
 def _dump_schedule(steps: Any) -> list[list[int]]:
-    return [[step.first, step.last if step.last is not None else 1 << 20, step.num_speculative_tokens] for step in steps]
+    return [
+        [step.first, step.last if step.last is not None else 1 << 20, step.num_speculative_tokens] for step in steps
+    ]
 
 
 def _auto_is_unset(name: Any) -> Any:
@@ -66,12 +80,34 @@ def _auto_is_unset(name: Any) -> Any:
 ROWS: tuple[Field, ...] = (
     Field("method", None, doc="how tokens are drafted; unset: told from the model's name and type"),
     Field("model", "model", doc="the draft: id, folder, `ngram`, or the dotted path of a proposer class"),
-    Field("num_speculative_tokens", "num_speculative_tokens", "int", nullable=False, minimum=1,
-          doc="drafted tokens a step and request"),
-    Field("prompt_lookup_max", "method.prompt_lookup_max", "int", minimum=1, doc="longest suffix that is looked up, in tokens"),
-    Field("prompt_lookup_min", "method.prompt_lookup_min", "int", minimum=1, doc="shortest suffix that is looked up, in tokens"),
-    Field("draft_tensor_parallel_size", "draft.tensor_parallel_size", "int", minimum=1, doc="1 or the target's own size"),
-    Field("tensor_parallel_size", None, "int", doc="a trap: any value is refused; `draft_tensor_parallel_size` is the key"),
+    Field(
+        "num_speculative_tokens",
+        "num_speculative_tokens",
+        "int",
+        nullable=False,
+        minimum=1,
+        doc="drafted tokens a step and request",
+    ),
+    Field(
+        "prompt_lookup_max",
+        "method.prompt_lookup_max",
+        "int",
+        minimum=1,
+        doc="longest suffix that is looked up, in tokens",
+    ),
+    Field(
+        "prompt_lookup_min",
+        "method.prompt_lookup_min",
+        "int",
+        minimum=1,
+        doc="shortest suffix that is looked up, in tokens",
+    ),
+    Field(
+        "draft_tensor_parallel_size", "draft.tensor_parallel_size", "int", minimum=1, doc="1 or the target's own size"
+    ),
+    Field(
+        "tensor_parallel_size", None, "int", doc="a trap: any value is refused; `draft_tensor_parallel_size` is the key"
+    ),
     Field("quantization", "draft.quantization", doc="quantization of the draft"),
     Field("max_model_len", "draft.max_model_len", "int", minimum=1, doc="context limit of the draft, in tokens"),
     Field("revision", "draft.revision", doc="revision of the draft's repository"),
@@ -81,31 +117,116 @@ ROWS: tuple[Field, ...] = (
     Field("attention_backend", "draft.attention_backend", load=_auto_is_unset, doc="attention kernels of the draft"),
     Field("kv_cache_dtype", "draft.kv_cache_dtype", choices=KV_DTYPES, doc="number format of the draft's cache"),
     Field("draft_load_config", None, "object", doc="how the draft's weights are loaded"),
-    Field("draft_sample_method", "draft_sample_method", nullable=False, choices=("greedy", "probabilistic"), default="greedy",
-          doc="how the draft picks its tokens"),
-    Field("rejection_sample_method", "acceptance.method", nullable=False, choices=("standard", "synthetic", "block"),
-          default="standard", doc="how drafted tokens are verified"),
-    Field("synthetic_acceptance_rates", "acceptance.synthetic_rates", "floats", doc="forced rate of each place, for measurements"),
-    Field("synthetic_acceptance_length", "acceptance.synthetic_length", "float", doc="forced tokens a step, bonus included"),
-    Field("num_speculative_tokens_per_batch_size", "schedule", "triples", load=_load_schedule, dump=_dump_schedule,
-          doc="draft length by batch size: [first, last, k]"),
-    Field("parallel_drafting", "method.parallel_drafting", "bool", nullable=False, default=False,
-          doc="all tokens of a step in one draft forward"),
-    Field("use_heterogeneous_vocab", "method.heterogeneous_vocab", "bool", nullable=False, default=False,
-          doc="draft and target may have different vocabularies"),
-    Field("suffix_decoding_max_tree_depth", "method.max_tree_depth", "int", nullable=False, minimum=1, default=24, unchecked=True,
-          doc="depth of the suffix tree, in tokens"),
-    Field("suffix_decoding_max_cached_requests", "method.max_cached_requests", "int", nullable=False, minimum=0, default=10000,
-          unchecked=True, doc="requests kept in the global tree; 0: none"),
-    Field("suffix_decoding_max_spec_factor", "method.max_spec_factor", "float", nullable=False, minimum=0, default=1.0,
-          unchecked=True, doc="drafted tokens per matched token"),
-    Field("suffix_decoding_min_token_prob", "method.min_token_prob", "float", nullable=False, minimum=0, maximum=1, default=0.1,
-          unchecked=True, doc="least estimated probability of a drafted token"),
-    Field("disable_padded_drafter_batch", None, "bool", nullable=False, doc="drafts without padding; turns async scheduling off"),
+    Field(
+        "draft_sample_method",
+        "draft_sample_method",
+        nullable=False,
+        choices=("greedy", "probabilistic"),
+        default="greedy",
+        doc="how the draft picks its tokens",
+    ),
+    Field(
+        "rejection_sample_method",
+        "acceptance.method",
+        nullable=False,
+        choices=("standard", "synthetic", "block"),
+        default="standard",
+        doc="how drafted tokens are verified",
+    ),
+    Field(
+        "synthetic_acceptance_rates",
+        "acceptance.synthetic_rates",
+        "floats",
+        doc="forced rate of each place, for measurements",
+    ),
+    Field(
+        "synthetic_acceptance_length",
+        "acceptance.synthetic_length",
+        "float",
+        doc="forced tokens a step, bonus included",
+    ),
+    Field(
+        "num_speculative_tokens_per_batch_size",
+        "schedule",
+        "triples",
+        load=_load_schedule,
+        dump=_dump_schedule,
+        doc="draft length by batch size: [first, last, k]",
+    ),
+    Field(
+        "parallel_drafting",
+        "method.parallel_drafting",
+        "bool",
+        nullable=False,
+        default=False,
+        doc="all tokens of a step in one draft forward",
+    ),
+    Field(
+        "use_heterogeneous_vocab",
+        "method.heterogeneous_vocab",
+        "bool",
+        nullable=False,
+        default=False,
+        doc="draft and target may have different vocabularies",
+    ),
+    Field(
+        "suffix_decoding_max_tree_depth",
+        "method.max_tree_depth",
+        "int",
+        nullable=False,
+        minimum=1,
+        default=24,
+        unchecked=True,
+        doc="depth of the suffix tree, in tokens",
+    ),
+    Field(
+        "suffix_decoding_max_cached_requests",
+        "method.max_cached_requests",
+        "int",
+        nullable=False,
+        minimum=0,
+        default=10000,
+        unchecked=True,
+        doc="requests kept in the global tree; 0: none",
+    ),
+    Field(
+        "suffix_decoding_max_spec_factor",
+        "method.max_spec_factor",
+        "float",
+        nullable=False,
+        minimum=0,
+        default=1.0,
+        unchecked=True,
+        doc="drafted tokens per matched token",
+    ),
+    Field(
+        "suffix_decoding_min_token_prob",
+        "method.min_token_prob",
+        "float",
+        nullable=False,
+        minimum=0,
+        maximum=1,
+        default=0.1,
+        unchecked=True,
+        doc="least estimated probability of a drafted token",
+    ),
+    Field(
+        "disable_padded_drafter_batch",
+        None,
+        "bool",
+        nullable=False,
+        doc="drafts without padding; turns async scheduling off",
+    ),
     Field("disable_eagle_block_drop", None, "bool", nullable=False, doc="keep the last prefix-cache block"),
     Field("use_local_argmax_reduction", None, "bool", nullable=False, doc="greedy drafting without gathering logits"),
     Field("index_share_for_mtp_iteration", None, "bool", doc="share indexer results between MTP iterations"),
-    Field("enable_adaptive_verification", None, "bool", nullable=False, doc="verify fewer tokens where the draft is unsure"),
+    Field(
+        "enable_adaptive_verification",
+        None,
+        "bool",
+        nullable=False,
+        doc="verify fewer tokens where the draft is unsure",
+    ),
     Field("dspark_draft_topk", "method.draft_topk", "int", minimum=1, doc="candidates a place of a DSpark draft"),
     Field("draft_model_config", None, "any", doc="internal; carries the layer ids of extract_hidden_states"),
     Field("target_model_config", None, "any", doc="internal; overwritten by the engine"),

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from specctl.diagnostics import Fix, Route, Span
-from specctl.dialects.engine_flags import VLLM_SHORT, VLLM_SWITCHES, VLLM_VALUES
+from specctl.dialects.engine_flags import VLLM_SWITCHES, VLLM_VALUES
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, nearest, shown
-from specctl.dialects.vllm import METHOD_NAMES, REMOVED_FLAGS, ROWS
-from specctl.errors import MissingError
-from specctl.source import Document, read_file, read_json, read_yaml
-from specctl.source.damage import repaired
-from specctl.source.flags import Given, Misuse, parse_options
+from specctl.source import Document, read_json
 
 SHORT_KEYS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
 _HUMAN = re.compile(r"^(\d+(?:\.\d+)?)([kKmMgGtT])$")
@@ -54,8 +48,15 @@ def _object(reading: Reading, carrier: Carrier, value: Any, route: Route) -> Non
             help_text, fix = "leave out the brackets around the object", Fix(route, value[0])
         elif isinstance(value, str) and value.lstrip().startswith("{"):
             help_text = "the JSON was encoded twice; leave out the outer quotes and backslashes"
-        reading.say(Finding("SPC011", f"the setting is {kind}, {shown(value)}; an object with keys was wanted", route,
-                            help=help_text, fix=fix))
+        reading.say(
+            Finding(
+                "SPC011",
+                f"the setting is {kind}, {shown(value)}; an object with keys was wanted",
+                route,
+                help=help_text,
+                fix=fix,
+            )
+        )
         reading.blocked = True
         return
     carrier.present = True
@@ -69,7 +70,11 @@ def from_python(reading: Reading) -> Carrier:
     if not isinstance(value, dict):
         _object(reading, carrier, value, ())
         return carrier
-    known = {name.replace("-", "_") for name in (*VLLM_VALUES, *VLLM_SWITCHES)} | {"model", "tokenizer", "compilation_config"}
+    known = {name.replace("-", "_") for name in (*VLLM_VALUES, *VLLM_SWITCHES)} | {
+        "model",
+        "tokenizer",
+        "compilation_config",
+    }
     short: dict[str, tuple[Any, Route]] = {}
     for key, item in value.items():
         if key == "speculative_config":
@@ -81,21 +86,34 @@ def from_python(reading: Reading) -> Carrier:
             reading.around.args.setdefault(key, item)
         else:
             near = nearest(key, [*known, "speculative_config", *SHORT_KEYS])
-            reading.say(Finding("SPC005", f"LLM() has no argument {key!r}", (key,), at_key=True,
-                                help=f"did you mean {near!r}?" if near else "settings of speculation go into speculative_config"))
-    _add_short(reading, carrier, short)
+            reading.say(
+                Finding(
+                    "SPC005",
+                    f"LLM() has no argument {key!r}",
+                    (key,),
+                    at_key=True,
+                    help=f"did you mean {near!r}?" if near else "settings of speculation go into speculative_config",
+                )
+            )
+    add_short(reading, carrier, short)
     return carrier
 
 
-def _add_short(reading: Reading, carrier: Carrier, short: dict[str, tuple[Any, Route]]) -> None:
+def add_short(reading: Reading, carrier: Carrier, short: dict[str, tuple[Any, Route]]) -> None:
     """Join `--spec-method` and its kin with the object; a key in both places is refused."""
     for key, (item, route) in short.items():
         if item is None:
             continue
         if any(name == key for name, _, _ in carrier.entries):
             flag = next(flag for flag, target in SHORT_KEYS.items() if target == key)
-            reading.say(Finding("SPC009", f"{key} is given twice: by --{flag.replace('_', '-')} and inside the config", route,
-                                help=f"keep one of them; inside the config the key is {key!r}"))
+            reading.say(
+                Finding(
+                    "SPC009",
+                    f"{key} is given twice: by --{flag.replace('_', '-')} and inside the config",
+                    route,
+                    help=f"keep one of them; inside the config the key is {key!r}",
+                )
+            )
             continue
         carrier.present = True
         carrier.entries.append((key, item, route))
@@ -113,11 +131,11 @@ def from_yaml(reading: Reading) -> Carrier:
     if not isinstance(document.value, dict):
         _object(reading, carrier, document.value, ())
         return carrier
-    _yaml_entries(reading, carrier, document.value)
+    yaml_entries(reading, carrier, document.value)
     return carrier
 
 
-def _yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) -> None:
+def yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) -> None:
     short: dict[str, tuple[Any, Route]] = {}
     dotted: dict[str, tuple[Any, Route]] = {}
     for key, item in mapping.items():
@@ -132,7 +150,7 @@ def _yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) -
             _yaml_other(reading, str(key), name, item)
     if dotted:
         carrier.entries, carrier.present = [(key, item, route) for key, (item, route) in dotted.items()], True
-    _add_short(reading, carrier, short)
+    add_short(reading, carrier, short)
 
 
 def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
@@ -147,12 +165,18 @@ def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
 
 def _yaml_config(reading: Reading, carrier: Carrier, item: Any, route: Route) -> None:
     if item is None:
-        reading.change("SPC324", "speculative_config", None, None, "the block has no values: speculation stays off without a message",
-                       "indent the keys below it by two blanks")
+        reading.change(
+            "SPC324",
+            "speculative_config",
+            None,
+            None,
+            "the block has no values: speculation stays off without a message",
+            "indent the keys below it by two blanks",
+        )
         return
     if isinstance(item, str):
         span = reading.document.span(route)
-        _json_text(reading, carrier, item, _text_offset(reading.document, span, item))
+        json_text(reading, carrier, item, _text_offset(reading.document, span, item))
         return
     _object(reading, carrier, item, route)
 
@@ -166,11 +190,17 @@ def _text_offset(document: Document, span: Span | None, item: str) -> int:
     return found if found >= 0 else -1
 
 
-def _json_text(reading: Reading, carrier: Carrier, text: str, base: int) -> None:
+def json_text(reading: Reading, carrier: Carrier, text: str, base: int) -> None:
     """The value of `--speculative-config`: JSON, or one of the words that leave speculation off."""
     if text.strip() in _OFF_WORDS:
-        reading.change("SPC324", "speculative_config", text, None, "speculation stays off without a message",
-                       "give a JSON object, or leave the flag out")
+        reading.change(
+            "SPC324",
+            "speculative_config",
+            text,
+            None,
+            "speculation stays off without a message",
+            "give a JSON object, or leave the flag out",
+        )
         carrier.entries, carrier.present = [], False
         return
     document = reading.document
@@ -187,223 +217,3 @@ def _json_text(reading: Reading, carrier: Carrier, text: str, base: int) -> None
     carrier.entries, carrier.present = [], False
     if part.value is not None:
         _object(reading, carrier, part.value, ())
-
-
-def from_argv(reading: Reading) -> Carrier:
-    """A command line behind `vllm serve MODEL`."""
-    document = reading.document
-    carrier = Carrier(document)
-    tokens: list[str] = document.value
-    skip = reading.notes.get("skip", 0)
-    table = flag_table()
-    words = [_spelled(token) for token in tokens]
-    options, wrong, positional = parse_options(words[skip:], table | _dotted(words), reading.notes.get("positionals", 0))
-    for index in positional:
-        reading.around.target = reading.around.target or tokens[index + skip]
-    for misuse in wrong:
-        _misuse(reading, misuse, tokens, skip)
-    _flags(reading, carrier, options, skip)
-    return carrier
-
-
-def flag_table() -> dict[str, str]:
-    """vLLM's flags by the number of their values."""
-    table = {f"--{name}": "value" for name in VLLM_VALUES} | {f"--{name}": "switch" for name in VLLM_SWITCHES}
-    table |= {short: table.get(f"--{name}", "value") for short, name in VLLM_SHORT.items()}
-    return table | dict.fromkeys(("--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"), "value")
-
-
-def _spelled(token: str) -> str:
-    """vLLM reads underscores in a flag as dashes."""
-    if not token.startswith("--"):
-        return token
-    name, equals, value = token.partition("=")
-    head, dot, tail = name.partition(".")
-    return head.replace("_", "-") + dot + tail + equals + value
-
-
-def _dotted(tokens: list[str]) -> dict[str, str]:
-    names = {token.split("=", 1)[0] for token in tokens if re.match(r"^(--[\w-]+|-[a-z]+)\.[\w.+-]+", token)}
-    return dict.fromkeys(names, "value")
-
-
-def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int) -> None:
-    route: Route = (wrong.at + skip,)
-    token = tokens[wrong.at + skip].split("=", 1)[0]
-    if wrong.kind == "unknown":
-        reading.say(unknown_flag(reading, token, tokens, wrong.at + skip))
-    elif wrong.kind == "ambiguous":
-        reading.say(Finding("SPC008", f"{token} is short for several flags: {', '.join(wrong.names[:6])}", route,
-                            help="write the flag in full; the JSON goes to --speculative-config"))
-    elif wrong.kind == "value-missing":
-        reading.say(Finding("SPC008", f"{token} needs a value", route, help=f"write {token} VALUE"))
-    elif wrong.kind == "value-unwanted":
-        reading.say(Finding("SPC008", f"{token} takes no value", route, help=f"write {token} alone"))
-    else:
-        reading.say(Finding("SPC008", f"{shown(wrong.token)} is left over: no flag takes it", route,
-                            help="quote the whole JSON once, so that it reaches the flag in one piece"))
-
-
-def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Finding:
-    """The finding for a flag that vLLM does not have, with the line that replaces it where one does."""
-    value = tokens[at + 1] if at + 1 < len(tokens) and not tokens[at + 1].startswith("--") else None
-    message = f"vLLM {reading.release} has no flag {token}"
-    if token in REMOVED_FLAGS:
-        key = REMOVED_FLAGS[token]
-        if key is None:
-            return Finding("SPC007", message + " (removed)", (at,), help="nothing takes its place; leave it out")
-        example = value if value is not None and re.fullmatch(r"\d+", value) else json.dumps(value or "...")
-        return Finding("SPC007", message + " (removed)", (at,),
-                       help=f"""it is a key now: --speculative-config '{{"{key}": {example}, ...}}'""")
-    if token.lstrip("-") and token.startswith("---"):
-        near = nearest("--" + token.lstrip("-"), flag_table())
-        return Finding("SPC007", message, (at,), help=f"write {near} with two dashes" if near else "a flag has two dashes")
-    foreign = explain_key(token, int(value) if value and value.isdigit() else value, "vllm")
-    if foreign:
-        return Finding("SPC007", message, (at,), help=foreign + " of --speculative-config")
-    near = nearest(token, flag_table())
-    return Finding("SPC007", message, (at,), help=f"did you mean {near}?" if near else
-                   "settings of speculation go into --speculative-config '{...}'")
-
-
-def _flags(reading: Reading, carrier: Carrier, options: list[Given], skip: int) -> None:
-    short: dict[str, tuple[Any, Route]] = {}
-    dotted: list[Given] = []
-    config = [each for each in options if each.flag == "--config"]
-    if config:
-        _config_file(reading, carrier, config[-1], skip)
-    whole = [each for each in options if each.flag in ("--speculative-config", "-sc")]
-    for each in options:
-        flag, route = each.flag, (each.value_at + skip,)
-        if each in whole or each.flag == "--config":
-            continue
-        if flag.startswith(("--speculative-config.", "-sc.")):
-            dotted.append(each)
-        elif flag in ("--spec-method", "--spec-model", "--spec-tokens"):
-            short[SHORT_KEYS[flag[2:].replace("-", "_")]] = (each.value, route)
-        else:
-            _other(reading, each, skip)
-    if whole:
-        _whole(reading, carrier, whole, skip)
-    if dotted:
-        _dotted_object(reading, carrier, dotted, skip, bool(whole))
-    _short_types(reading, short)
-    _add_short(reading, carrier, short)
-
-
-def _whole(reading: Reading, carrier: Carrier, whole: list[Given], skip: int) -> None:
-    last = whole[-1]
-    if len(whole) > 1 or carrier.entries:
-        reading.say(Finding("SPC004", "--speculative-config is given more than once; the last one replaces the others whole",
-                            (last.at + skip,), severity="warning", help="keep one of them"))
-    span = reading.document.values[(last.value_at + skip,)]
-    text = last.value or ""
-    start = sum(len(line) + 1 for line in reading.document.text.split("\n")[: span.line - 1]) + span.column - 1
-    base = reading.document.text.find(text, start) if text else start
-    _json_text(reading, carrier, text, base)
-
-
-def _dotted_object(reading: Reading, carrier: Carrier, dotted: list[Given], skip: int, whole: bool) -> None:
-    if whole:
-        reading.say(Finding("SPC004", "dotted keys replace the whole JSON of --speculative-config, they do not add to it",
-                            (dotted[0].at + skip,), severity="warning", help="put all keys into the JSON"))
-    found: dict[str, Any] = {}
-    reading.blocked = False
-    for each in dotted:
-        path = each.flag.split(".", 1)[1].split(".")
-        at: dict[str, Any] = found
-        for part in path[:-1]:
-            inner = at.setdefault(part, {})
-            at = inner if isinstance(inner, dict) else at
-        value = _decode(reading, each, skip)
-        if path[-1].endswith("+"):
-            at.setdefault(path[-1][:-1], []).extend(str(each.value).split(","))
-        else:
-            at[path[-1]] = value
-        route = (path[0],)
-        reading.document.values[route] = reading.document.values[(each.value_at + skip,)]
-        reading.document.keys[route] = reading.document.values[(each.at + skip,)]
-    carrier.entries = [(key, item, (key,)) for key, item in found.items()]
-    carrier.present = True
-
-
-def _decode(reading: Reading, each: Given, skip: int) -> Any:
-    text = each.value or ""
-    human = _HUMAN.match(text)
-    if human:
-        number = int(float(human.group(1)) * _POWERS[human.group(2)])
-        reading.say(Finding("SPC010", f"{text} is read as {number}", (each.value_at + skip,), help=f"write {number}"))
-        return number
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _short_types(reading: Reading, short: dict[str, tuple[Any, Route]]) -> None:
-    """`--spec-tokens` is a number and `--spec-method` one of a list before anything else is read."""
-    if "num_speculative_tokens" in short:
-        raw, route = short["num_speculative_tokens"]
-        try:
-            short["num_speculative_tokens"] = (int(raw), route)
-        except ValueError:
-            reading.say(Finding("SPC006", f"--spec-tokens is {shown(raw)}; a whole number was wanted", route, help="write 3"))
-            del short["num_speculative_tokens"]
-            reading.notes["count_unreadable"] = True
-    if "method" in short and short["method"][0] not in METHOD_NAMES:
-        pass  # the method's own check names it
-
-
-def _config_file(reading: Reading, carrier: Carrier, given: Given, skip: int) -> None:
-    path = Path(given.value or "")
-    if path.suffix not in (".yaml", ".yml"):
-        reading.say(Finding("SPC012", f"--config takes a .yaml or .yml file, not {path.name!r}", (given.value_at + skip,),
-                            help="rename the file to .yaml; JSON is YAML too"))
-        return
-    try:
-        document = read_file(path)
-    except MissingError as error:
-        reading.say(Finding("SPC012", error.message, (given.value_at + skip,), help=error.help))
-        return
-    read_yaml(document)
-    if not document.readable or not isinstance(document.value, dict):
-        reading.document.problems += document.problems
-        reading.blocked = reading.blocked or not document.readable
-        return
-    outer, reading.document = reading.document, document
-    _yaml_entries(reading, carrier, document.value)
-    reading.document = outer
-    for (_key, _, route) in carrier.entries:
-        outer.values.setdefault(route, outer.values[(given.value_at + skip,)])
-
-
-def _other(reading: Reading, each: Given, skip: int) -> None:
-    """Another flag of the engine: a surrounding of the setting."""
-    name = VLLM_SHORT.get(each.flag, each.flag.lstrip("-")).replace("-", "_")
-    if each.value is None:
-        reading.around.args[name.removeprefix("no_")] = not name.startswith("no_")
-        return
-    reading.around.args[name] = _typed(each.value)
-    if name == "model":
-        reading.around.target = reading.around.target or each.value
-    clean = repaired(each.value) if "{" in each.value else None
-    text = clean[1] if clean else each.value
-    if _looks_like_setting(text):
-        reading.say(Finding("SPC325", f"{each.flag} holds what looks like a setting of speculation; there it has no effect",
-                            (each.value_at + skip,), help=f"give it to --speculative-config '{text}'"))
-
-
-def _typed(text: str) -> Any:
-    if re.fullmatch(r"-?\d+", text):
-        return int(text)
-    human = _HUMAN.match(text)
-    return int(float(human.group(1)) * _POWERS[human.group(2)]) if human else text
-
-
-def _looks_like_setting(text: str) -> bool:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    keys = {row.key for row in ROWS}
-    return isinstance(value, dict) and ("num_speculative_tokens" in value or ("method" in value and bool(keys & set(value))))

@@ -11,7 +11,8 @@ from specctl.dialects.field import assemble, by_key, has_path
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
 from specctl.dialects.vllm import ENGINE, LOAD_CONFIG_KEYS, METHOD_NAMES, REMOVED_KEYS, ROWS
-from specctl.dialects.vllm_carriers import Carrier, from_argv, from_python, from_value, from_yaml
+from specctl.dialects.vllm_argv import from_argv
+from specctl.dialects.vllm_carriers import Carrier, from_python, from_value, from_yaml
 from specctl.dialects.vllm_resolve import resolve
 from specctl.source import Document
 from specctl.spec import METHODS, Method, Origin, SpecDecodeConfig
@@ -41,8 +42,16 @@ def _keys(reading: Reading, carrier: Carrier) -> None:
             reading.say(unknown_key(reading, key, raw, route, list(known)))
             continue
         if name in reading.values and reading.values[name].route != route:
-            reading.say(Finding("SPC004", f"{name} is given twice, once with dashes; the later one wins", route, at_key=True,
-                                severity="warning", help="keep one of them"))
+            reading.say(
+                Finding(
+                    "SPC004",
+                    f"{name} is given twice, once with dashes; the later one wins",
+                    route,
+                    at_key=True,
+                    severity="warning",
+                    help="keep one of them",
+                )
+            )
         value = coerce(reading, row, raw, route, types.LAX)
         reading.values[name] = value
     _load_config(reading)
@@ -68,15 +77,33 @@ def _removed(key: str, raw: Any, route: Route, successor: str | None) -> Finding
     message = f"vLLM has no key {key!r} (an older or another program's name)"
     if successor == "num_speculative_tokens_per_batch_size":
         limit = raw if isinstance(raw, int) and raw > 1 else 32
-        return Finding("SPC005", message, route, at_key=True, fix=None,
-                       help="it ends drafting above a batch size; write "
-                       f'"{successor}": [[1, {limit - 1}, K], [{limit}, 4096, 0]] with K = num_speculative_tokens')
+        return Finding(
+            "SPC005",
+            message,
+            route,
+            at_key=True,
+            fix=None,
+            help="it ends drafting above a batch size; write "
+            f'"{successor}": [[1, {limit - 1}, K], [{limit}, 4096, 0]] with K = num_speculative_tokens',
+        )
     if successor is None:
-        return Finding("SPC005", message, route, at_key=True, help="nothing takes its place; leave it out",
-                       fix=Fix(route, remove=True))
+        return Finding(
+            "SPC005",
+            message,
+            route,
+            at_key=True,
+            help="nothing takes its place; leave it out",
+            fix=Fix(route, remove=True),
+        )
     if key == "draft_model":
-        return Finding("SPC005", message, route, at_key=True, fix=Fix(route, key="model", replacement=raw),
-                       help=f'draft_model is a value of "method"; the draft itself is "model": {shown(raw)}')
+        return Finding(
+            "SPC005",
+            message,
+            route,
+            at_key=True,
+            fix=Fix(route, key="model", replacement=raw),
+            help=f'draft_model is a value of "method"; the draft itself is "model": {shown(raw)}',
+        )
     fix = Fix(route, key=successor, replacement=raw) if successor not in ("method", "rejection_sample_method") else None
     help_text = 'write "method": "suffix"' if key == "enable_suffix_decoding" else f"write {successor!r} instead"
     return Finding("SPC005", message, route, at_key=True, help=help_text, fix=fix)
@@ -89,8 +116,15 @@ def _load_config(reading: Reading) -> None:
     for key in found.value:
         if key not in LOAD_CONFIG_KEYS:
             near = nearest(str(key), LOAD_CONFIG_KEYS)
-            reading.say(Finding("SPC005", f"draft_load_config has no key {key!r}", (*found.route, key), at_key=True,
-                                help=f"did you mean {near!r}?" if near else f"its keys are {', '.join(LOAD_CONFIG_KEYS)}"))
+            reading.say(
+                Finding(
+                    "SPC005",
+                    f"draft_load_config has no key {key!r}",
+                    (*found.route, key),
+                    at_key=True,
+                    help=f"did you mean {near!r}?" if near else f"its keys are {', '.join(LOAD_CONFIG_KEYS)}",
+                )
+            )
 
 
 def _method_name(reading: Reading) -> None:
@@ -102,15 +136,34 @@ def _method_name(reading: Reading) -> None:
     text = str(found.value)
     near = method_guess(text)
     help_text = f'did you mean "{near}"? names are case-sensitive' if near else f"methods are {', '.join(_MAIN)}"
-    reading.say(Finding("SPC101", f"{text!r} is no method of vLLM {reading.release}", found.route, help=help_text,
-                        fix=Fix(found.route, near) if near else None))
+    reading.say(
+        Finding(
+            "SPC101",
+            f"{text!r} is no method of vLLM {reading.release}",
+            found.route,
+            help=help_text,
+            fix=Fix(found.route, near) if near else None,
+        )
+    )
 
 
 _MAIN = tuple(name for name in METHOD_NAMES if not name.endswith("_mtp"))
 _SYNONYMS = {
-    "standalone": "draft_model", "draft": "draft_model", "drafttarget": "draft_model", "assisted": "draft_model",
-    "speculators": "eagle3", "p_eagle": "eagle3", "peagle": "eagle3", "nextn": "mtp", "arctic": "suffix", "promptlookup": "ngram",
-    "prompt_lookup": "ngram", "lookahead": "ngram", "[ngram]": "ngram", "draft_target": "draft_model", "pard": "draft_model",
+    "standalone": "draft_model",
+    "draft": "draft_model",
+    "drafttarget": "draft_model",
+    "assisted": "draft_model",
+    "speculators": "eagle3",
+    "p_eagle": "eagle3",
+    "peagle": "eagle3",
+    "nextn": "mtp",
+    "arctic": "suffix",
+    "promptlookup": "ngram",
+    "prompt_lookup": "ngram",
+    "lookahead": "ngram",
+    "[ngram]": "ngram",
+    "draft_target": "draft_model",
+    "pard": "draft_model",
 }
 
 

@@ -1,8 +1,8 @@
 """What vLLM makes of its keys before the first token: method by name, defaults, overrides, side effects.
 
-Follows the order of vLLM 0.31.0 (`config/speculative.py`). Nothing here is judged; facts that rules need stand in `reading.notes`:
-`method_written`, `method`, `n_predict`, `draft` (ModelFacts), `served` (a speculators checkpoint that is the target itself).
-"""
+Follows the order of vLLM 0.31.0 (`config/speculative.py`). Nothing here is judged; facts that rules need stand in
+`reading.notes`: `method_written`, `method`, `n_predict`, `draft` (ModelFacts), `served` (a speculators checkpoint
+that is the target itself)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def is_dotted_path(model: str) -> bool:
 
 def resolve(reading: Reading) -> None:
     """Fill `reading.effective`, `changes` and `notes`."""
+    reading.around.tidy()
     served = _served(reading)
     if reading.off and served is None:
         reading.effective = {}
@@ -72,13 +73,24 @@ def _method(reading: Reading, served: ModelFacts | None) -> str:
         method = SPECULATORS.get(served.speculators_type, served.speculators_type or "draft_model")
         for key, value in (("method", written), ("model", model)):
             if value is not None and value != (method if key == "method" else served.name):
-                reading.change("SPC321", key, value, method if key == "method" else served.name,
-                               "the served checkpoint is in the speculators format and brings its own")
+                reading.change(
+                    "SPC321",
+                    key,
+                    value,
+                    method if key == "method" else served.name,
+                    "the served checkpoint is in the speculators format and brings its own",
+                )
         return method
     if written is None:
         if model is not None and is_dotted_path(model):
-            reading.change("SPC322", "method", None, "custom_class", f"the model name {model!r} reads as the path of a Python class",
-                           "give the folder with a slash, such as ./" + model)
+            reading.change(
+                "SPC322",
+                "method",
+                None,
+                "custom_class",
+                f"the model name {model!r} reads as the path of a Python class",
+                "give the folder with a slash, such as ./" + model,
+            )
             return "custom_class"
         method = "ngram" if model in ("ngram", "[ngram]") else "draft_model"
     elif written in MTP_ALIASES:
@@ -102,8 +114,14 @@ def _by_draft(reading: Reading, method: str, written: str | None, model: str | N
         reading.notes["unsupported_method"] = method
         return method
     if found != method and written is not None and method != "mtp":
-        reading.change("SPC202", "method", written, found, f"the draft's path or type ({name}) speaks of {found}",
-                       "rename the folder, or give the method that it is loaded as")
+        reading.change(
+            "SPC202",
+            "method",
+            written,
+            found,
+            f"the draft's path or type ({name}) speaks of {found}",
+            "rename the folder, or give the method that it is loaded as",
+        )
     elif found != method and written is not None:
         reading.change("SPC202", "method", written, found, f"the draft's path ({name}) speaks of {found}")
     return found
@@ -192,8 +210,14 @@ def _bounds(reading: Reading, effective: dict[str, Any], method: str) -> None:
         effective["prompt_lookup_max"] = high if high is not None else low
         if low is None or high is None:
             missing, other = ("prompt_lookup_min", high) if low is None else ("prompt_lookup_max", low)
-            reading.change("SPC120", missing, None, other, "one bound alone is used for both",
-                           f"give {missing} too, such as 2 and 4 together")
+            reading.change(
+                "SPC120",
+                missing,
+                None,
+                other,
+                "one bound alone is used for both",
+                f"give {missing} too, such as 2 and 4 together",
+            )
 
 
 def _parallel(reading: Reading, effective: dict[str, Any], method: str, served: ModelFacts | None) -> None:
@@ -219,8 +243,14 @@ def _schedule(reading: Reading, effective: dict[str, Any]) -> None:
         clamped = [[first, last, min(k, limit)] for first, last, k in entries]
         effective["k_from_batch_size"] = sorted([first, k] for first, _, k in clamped)
         if clamped != entries:
-            reading.change("SPC323", key, entries, clamped, f"no entry may exceed num_speculative_tokens ({limit})",
-                           f"raise num_speculative_tokens to {max(k for _, _, k in entries)} or lower the entry")
+            reading.change(
+                "SPC323",
+                key,
+                entries,
+                clamped,
+                f"no entry may exceed num_speculative_tokens ({limit})",
+                f"raise num_speculative_tokens to {max(k for _, _, k in entries)} or lower the entry",
+            )
 
 
 def _acceptance(reading: Reading, effective: dict[str, Any]) -> None:
@@ -239,15 +269,33 @@ def _acceptance(reading: Reading, effective: dict[str, Any]) -> None:
 
 def _suffix(reading: Reading, effective: dict[str, Any], method: str) -> None:
     if method == "suffix":
-        for key, default in (("max_tree_depth", 24), ("max_cached_requests", 10000), ("max_spec_factor", 1.0), ("min_token_prob", 0.1)):
+        for key, default in (
+            ("max_tree_depth", 24),
+            ("max_cached_requests", 10000),
+            ("max_spec_factor", 1.0),
+            ("min_token_prob", 0.1),
+        ):
             effective[f"suffix_decoding_{key}"] = reading.get(f"suffix_decoding_{key}", default)
 
 
 def _plain(reading: Reading, effective: dict[str, Any]) -> None:
     """Values that stay as they were read."""
-    for key in ("draft_sample_method", "quantization", "max_model_len", "revision", "code_revision", "enforce_eager", "moe_backend",
-                "kv_cache_dtype", "use_heterogeneous_vocab", "disable_padded_drafter_batch", "disable_eagle_block_drop",
-                "use_local_argmax_reduction", "dspark_draft_topk", "enable_adaptive_verification"):
+    for key in (
+        "draft_sample_method",
+        "quantization",
+        "max_model_len",
+        "revision",
+        "code_revision",
+        "enforce_eager",
+        "moe_backend",
+        "kv_cache_dtype",
+        "use_heterogeneous_vocab",
+        "disable_padded_drafter_batch",
+        "disable_eagle_block_drop",
+        "use_local_argmax_reduction",
+        "dspark_draft_topk",
+        "enable_adaptive_verification",
+    ):
         if reading.given(key):
             effective[key] = reading.get(key)
     backend = reading.get("attention_backend")

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from specctl.modelinfo.facts import ModelFacts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MtpFamily:
-    """`keys`: where the layer count stands; `default`: the count where the config says nothing (None: no layers then)."""
+    """`keys`: where the layer count stands; `default`: the count where the config says nothing (None: no layers
+    then).
+    """
 
     name: str
     architecture: str
@@ -18,7 +20,7 @@ class MtpFamily:
     multi_layer: bool = False
 
 
-# model_type -> the family's prediction layers, as vLLM 0.31 recognises them (config/speculative.py, hf_config_override).
+# model_type -> the family's prediction layers, as vLLM 0.31 recognises them (config/speculative.py).
 MTP_FAMILIES: dict[str, MtpFamily] = {
     "deepseek_v3": MtpFamily("deepseek_mtp", "DeepSeekMTPModel", default=1),
     "deepseek_v32": MtpFamily("deepseek_mtp", "DeepSeekMTPModel", default=1),
@@ -83,7 +85,9 @@ def is_eagle3_head(facts: ModelFacts) -> bool:
     """Whether the config describes an EAGLE-3 head, whatever its folder is called."""
     name = facts.architecture
     return (
-        "Eagle3" in name or name.startswith("Peagle") or facts.speculators_type in ("eagle3", "peagle")
+        "Eagle3" in name
+        or name.startswith("Peagle")
+        or facts.speculators_type in ("eagle3", "peagle")
         or facts.config.get("draft_vocab_size") is not None
     )
 
@@ -97,4 +101,6 @@ def is_head(facts: ModelFacts) -> bool:
     """Whether the checkpoint is a draft head of any kind, not a language model of its own."""
     name = facts.architecture
     marks = ("Medusa", "DFlash", "DSpark", "MLPSpeculator", "Assistant")
-    return is_eagle3_head(facts) or is_eagle_head(facts) or any(mark in name for mark in marks) or bool(facts.speculators)
+    return (
+        is_eagle3_head(facts) or is_eagle_head(facts) or any(mark in name for mark in marks) or bool(facts.speculators)
+    )

@@ -12,9 +12,11 @@ from specctl.modelinfo.facts import ModelFacts
 from specctl.resources import BUNDLED_NAMES, find_model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelProblem:
-    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or `bad-config`."""
+    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or
+    `bad-config`.
+    """
 
     kind: str
     message: str
@@ -51,6 +53,7 @@ def read_facts(name: str) -> ModelFacts | ModelProblem:
 
 def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:
     """The facts of the folder `path`, called `name`."""
+    path = path.absolute()
     file = path / "config.json"
     try:
         config = _config(file, file.stat().st_mtime_ns)

@@ -1,61 +1,63 @@
-"""The rules of this folder, found by walking it: file name = code and name, docstring = page, `check` = judgement."""
+"""The rules of this folder: file name = code and name, docstring = page, `check` = judgement.
+
+`index.py` holds what must be known of every rule before it is needed (made by `python -m
+specctl.rules.index_writer`); a rule's own file is imported when a setting of its engine is judged, or its page is
+asked for."""
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
-from specctl.diagnostics import ERROR
 from specctl.dialects.reading import Finding, Reading
+from specctl.rules.index import INDEX
 
 Check = Callable[[Reading], Iterator[Finding]]
 
 
-@dataclass(frozen=True)
 class Rule:
-    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json it reads."""
+    """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json
+    it reads.
 
-    code: str
-    name: str
-    severity: str
-    page: str
-    engines: tuple[str, ...]
-    needs: tuple[str, ...]
-    check: Check | None
-    applies: Callable[[Reading], bool] | None
+    `judges`: whether its file has a `check`; the others hold the page of a finding that reading or conversion makes.
+    """
+
+    def __init__(
+        self, stem: str, severity: str, engines: tuple[str, ...], needs: tuple[str, ...], judges: bool
+    ) -> None:
+        self.stem, self.severity, self.engines, self.needs, self.judges = stem, severity, engines, needs, judges
+        code, name = stem.split("_", 1)
+        self.code, self.name = code.upper(), name.replace("_", "-")
+
+    @cached_property
+    def module(self) -> ModuleType:
+        """The rule's own file."""
+        return importlib.import_module(f"specctl.rules.{self.stem}")
+
+    @property
+    def page(self) -> str:
+        """The page, examples included."""
+        return (self.module.__doc__ or "").strip()
 
     @property
     def title(self) -> str:
         """The first line of the page."""
         return self.page.split("\n", 1)[0].strip()
 
+    def applies(self, reading: Reading) -> bool:
+        """Whether the rule has anything to look at."""
+        asked: Callable[[Reading], bool] | None = getattr(self.module, "applies", None)
+        return asked is None or asked(reading)
 
-def _rule(module: ModuleType) -> Rule:
-    stem = module.__name__.rsplit(".", 1)[1]
-    code, name = stem.split("_", 1)
-    return Rule(
-        code=code.upper(),
-        name=name.replace("_", "-"),
-        severity=getattr(module, "SEVERITY", ERROR),
-        page=(module.__doc__ or "").strip(),
-        engines=getattr(module, "ENGINES", ()),
-        needs=getattr(module, "NEEDS", ()),
-        check=getattr(module, "check", None),
-        applies=getattr(module, "applies", None),
-    )
+    def check(self, reading: Reading) -> Iterator[Finding]:
+        """What the rule has to say about a reading."""
+        checks: Check = self.module.check
+        return checks(reading)
 
 
 @cache
 def rules() -> dict[str, Rule]:
     """All rules by code, in order."""
-    import specctl.rules as room
-
-    found = []
-    for entry in pkgutil.iter_modules(room.__path__):
-        if entry.name.startswith("spc"):
-            found.append(_rule(importlib.import_module(f"specctl.rules.{entry.name}")))
-    return {rule.code: rule for rule in sorted(found, key=lambda each: each.code)}
+    return {rule.code: rule for rule in (Rule(*row) for row in INDEX)}

@@ -15,7 +15,7 @@ from specctl.rules.report import Report
 from specctl.source import Document, read_file, read_json, read_yaml, sniff
 from specctl.source.command import command_document, entry_of
 from specctl.source.document import from_bytes
-from specctl.spec.release import Release, known
+from specctl.spec.release import known
 
 ENGINES = ("vllm", "sglang", "trtllm", "specctl")
 
@@ -34,13 +34,13 @@ def check(
 ) -> Report:
     """Say what an engine will do with a setting. Never raises for a bad setting, only for wrong use of itself.
 
-    `source`: text, a mapping, an argv list or a `Path`. `engine`: `vllm`, `sglang`, `trtllm`, `specctl` or `auto` (told by content);
-    `release`: of that engine (default: the newest known). `form`: `json`, `yaml`, `argv`, `python` or `auto`. `target`: folder, id or
-    bundled name of the model that is served. `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's other
-    arguments by their Python names; `env`: its environment variables; `host`: facts of the machine. Raises `UsageError` for an
-    unknown engine, form or release, `MissingError` where a `Path` does not exist.
-    """
-    _usage(engine, form, release)
+    `source`: text, a mapping, an argv list or a `Path`. `engine`: `vllm`, `sglang`, `trtllm`, `specctl` or `auto`
+    (told by content); `release`: of that engine (default: the newest known). `form`: `json`, `yaml`, `argv`, `python`
+    or `auto`. `target`: folder, id or bundled name of the model that is served. `platform`: a GPU kind such as
+    `h100`, or `cpu`. `engine_args`: the engine's other arguments by their Python names; `env`: its environment
+    variables; `host`: facts of the machine. Raises `UsageError` for an unknown engine, form or release,
+    `MissingError` where a `Path` does not exist."""
+    _usage(engine, form)
     around = Surroundings(
         target=str(target) if target is not None else None,
         args=dict(engine_args or {}),
@@ -49,19 +49,28 @@ def check(
         host=dict(host or {}),
     )
     document, form = _document(source, form, engine)
-    return check_document(document, form, engine=engine, release=release, around=around)
+    if engine != "auto":
+        _known(engine, release)
+    try:
+        return check_document(document, form, engine=engine, release=release, around=around)
+    except UsageError as error:
+        if "two spellings" not in error.message:
+            raise
+        return mixed(document, error.message)
 
 
-def _usage(engine: str, form: str, release: str | None) -> None:
+def _usage(engine: str, form: str) -> None:
     if engine != "auto" and engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}", help=f"engines are {', '.join(ENGINES)} and auto")
     if form not in ("auto", "json", "yaml", "argv", "python"):
         raise UsageError(f"unknown form {form!r}", help="forms are json, yaml, argv, python and auto")
-    if release is not None and engine != "specctl":
-        try:
-            Release.parse(release)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+
+
+def _known(engine: str, release: str | None) -> str:
+    try:
+        return known(engine, release)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
@@ -73,11 +82,14 @@ def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
     if isinstance(source, bytes):
         document = from_bytes("<bytes>", source)
         return (_parse(document, document.form), document.form) if document.readable else (document, document.form)
-    if form == "argv" or (form == "auto" and isinstance(source, (list, tuple)) and all(isinstance(x, str) for x in source)):
+    if form == "argv" or (
+        form == "auto" and isinstance(source, (list, tuple)) and all(isinstance(x, str) for x in source)
+    ):
         tokens = source.split() if isinstance(source, str) else [str(each) for each in source or ()]
         return command_document(tokens), "argv"
     if isinstance(source, str):
-        form = sniff(source) if form == "auto" else form
+        if form == "auto":
+            form = "yaml" if engine in ("trtllm", "specctl") else sniff(source)
         if form == "python":
             form = "json"
         return _parse(Document("<text>", source, form), form), form
@@ -108,19 +120,29 @@ def _parse(document: Document, form: str) -> Document:
     return read_json(document) if form == "json" else read_yaml(document)
 
 
-def check_document(document: Document, form: str, *, engine: str, release: str | None, around: Surroundings, dialect: str | None = None,
-                   **filters: Any) -> Report:
+def check_document(
+    document: Document,
+    form: str,
+    *,
+    engine: str,
+    release: str | None,
+    around: Surroundings,
+    dialect: str | None = None,
+    **filters: Any,
+) -> Report:
     """The report on a document that was read."""
-    return judge(read_document(document, form, engine=engine, release=release, around=around, dialect=dialect), **filters)
+    return judge(
+        read_document(document, form, engine=engine, release=release, around=around, dialect=dialect), **filters
+    )
 
 
-def read_document(document: Document, form: str, *, engine: str, release: str | None, around: Surroundings,
-                  dialect: str | None = None) -> Reading:
+def read_document(
+    document: Document, form: str, *, engine: str, release: str | None, around: Surroundings, dialect: str | None = None
+) -> Reading:
     """The reading of a document.
 
-    `dialect`: a name, `auto` (told by content) or None (the engine's own, or told by content where the engine is `auto`).
-    specctl's own files are always known by their `specctl:` line.
-    """
+    `dialect`: a name, `auto` (told by content) or None (the engine's own, or told by content where the engine is
+    `auto`). specctl's own files are always known by their `specctl:` line."""
     name = dialect if dialect not in (None, "auto") else None
     if name is None and _is_own(document):
         name = "specctl"
@@ -132,15 +154,32 @@ def read_document(document: Document, form: str, *, engine: str, release: str | 
             return _untold(document, seen, release, around)
         name = name or engine
     judge_engine = engine if engine != "auto" else name
-    wanted = known(judge_engine, release)
-    own = wanted if name == judge_engine else known(name, None)
-    reading = DIALECTS[name].read(document, around, own, form)
+    wanted = _known(judge_engine, release)
     if judge_engine != name:
         from specctl.dialects.convert import reread
 
-        reading = reread(reading, judge_engine, wanted)
+        return reread(_any_release(name, document, form, around), judge_engine, wanted)
+    reading = DIALECTS[name].read(document, around, wanted, form)
     _note_release(reading, release)
     return reading
+
+
+def _any_release(name: str, document: Document, form: str, around: Surroundings) -> Reading:
+    """The reading under the first known release that takes the setting; under the default one where none does."""
+    from dataclasses import replace
+
+    from specctl.spec.release import KNOWN_RELEASES
+
+    default = known(name, None)
+    first: Reading | None = None
+    for release in (default, *(each for each in KNOWN_RELEASES[name] if each != default)):
+        fresh = Surroundings(around.target, dict(around.args), around.env, around.platform, around.host)
+        reading = DIALECTS[name].read(replace(document, problems=list(document.problems)), fresh, release, form)
+        first = first or reading
+        if reading.spec is not None and not any(finding.code in ("SPC005", "SPC101") for finding in reading.findings):
+            return reading
+    assert first is not None
+    return first
 
 
 def _is_own(document: Document) -> bool:
@@ -153,16 +192,39 @@ def _note_release(reading: Reading, release: str | None) -> None:
         notes.append(f"release {release} is not known; the rules of {reading.release} were applied")
 
 
+def mixed(document: Document, message: str) -> Report:
+    """The report on a file that mixes spellings, for runs over many files."""
+    reading = Reading("unknown", "unknown", "", document, Surroundings(), blocked=True)
+    reading.say(
+        Finding("SPC014", message, (), help="keep one of the spellings, or name the one to read with --dialect")
+    )
+    return judge(reading)
+
+
 def _untold(document: Document, seen: str, release: str | None, around: Surroundings) -> Reading:
     reading = Reading("unknown", "unknown", release or "", document, around, blocked=True)
     if document.readable:
-        reading.say(Finding("SPC013", f"this holds no setting of speculation that specctl knows: {seen}", (),
-                            help="name the engine with --engine, or the spelling with --dialect"))
+        reading.say(
+            Finding(
+                "SPC013",
+                f"this holds no setting of speculation that specctl knows: {seen}",
+                (),
+                help="name the engine with --engine, or the spelling with --dialect",
+            )
+        )
     return reading
 
 
-def check_path(path: str, *, engine: str | None = None, release: str | None = None, target: str | None = None,
-               platform: str | None = None, dialect: str | None = None, **options: Any) -> Report:
+def check_path(
+    path: str,
+    *,
+    engine: str | None = None,
+    release: str | None = None,
+    target: str | None = None,
+    platform: str | None = None,
+    dialect: str | None = None,
+    **options: Any,
+) -> Report:
     """The report on one file, for the command line (`-` is standard input)."""
     if path == "-":
         import sys
@@ -171,23 +233,42 @@ def check_path(path: str, *, engine: str | None = None, release: str | None = No
         document.form = sniff(document.text)
     else:
         document = read_file(Path(path))
-    return check_loaded(document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options)
+    return check_loaded(
+        document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options
+    )
 
 
-def check_loaded(document: Document, *, engine: str | None = None, release: str | None = None, target: str | None = None,
-                 platform: str | None = None, dialect: str | None = None, **options: Any) -> Report:
+def check_loaded(
+    document: Document,
+    *,
+    engine: str | None = None,
+    release: str | None = None,
+    target: str | None = None,
+    platform: str | None = None,
+    dialect: str | None = None,
+    **options: Any,
+) -> Report:
     """The report on a file that was opened."""
     form = document.form
     if document.readable:
         _parse(document, form)
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
     around = Surroundings(target=target, platform=platform, **options)
-    return check_document(document, form, engine=engine or "auto", release=release, around=around,
-                          dialect=dialect or "auto", **filters)
+    return check_document(
+        document, form, engine=engine or "auto", release=release, around=around, dialect=dialect or "auto", **filters
+    )
 
 
-def check_argv(tokens: list[str], *, kind: str = "command", engine: str | None = None, release: str | None = None,
-               target: str | None = None, platform: str | None = None, **options: Any) -> Report:
+def check_argv(
+    tokens: list[str],
+    *,
+    kind: str = "command",
+    engine: str | None = None,
+    release: str | None = None,
+    target: str | None = None,
+    platform: str | None = None,
+    **options: Any,
+) -> Report:
     """The report on setting flags (`kind` `vllm`, `sglang`) or on an engine's own command line (`command`)."""
     options.pop("dialect", None)
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
@@ -196,5 +277,12 @@ def check_argv(tokens: list[str], *, kind: str = "command", engine: str | None =
     name = kind if kind in ENGINES else entry_of(tokens)[0]
     if name is None and engine is None:
         name = told_apart(document, "argv")[0]
-    return check_document(document, "argv", engine=engine or name or "vllm", release=release, around=around,
-                          dialect=name or engine, **filters)
+    return check_document(
+        document,
+        "argv",
+        engine=engine or name or "vllm",
+        release=release,
+        around=around,
+        dialect=name or engine,
+        **filters,
+    )

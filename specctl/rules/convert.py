@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from specctl.dialects.convert import lost_in
+from specctl.diagnostics import ERROR
+from specctl.dialects.convert import lost_in, native_method, read_back
 from specctl.dialects.dialect import DIALECTS
+from specctl.dialects.foreign import title
+from specctl.dialects.reading import Finding, Surroundings
 from specctl.errors import SpecctlError
 from specctl.rules.checker import ENGINES, check
-from specctl.rules.report import Report
+from specctl.rules.judge import judge
+from specctl.rules.report import MISSING_CODES, Report
 from specctl.spec import SpecDecodeConfig
 from specctl.spec.release import known
 
@@ -25,7 +29,9 @@ class Converted:
 
 
 def load(source: Any, **options: Any) -> SpecDecodeConfig:
-    """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an error."""
+    """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an
+    error.
+    """
     report = check(source, **options)
     if report.config is None or not report.valid:
         first = report.diagnostics[0].message if report.diagnostics else "the setting leaves speculation off"
@@ -34,10 +40,11 @@ def load(source: Any, **options: Any) -> SpecDecodeConfig:
 
 
 def convert(source: Any, to: str, *, to_release: str | None = None, **options: Any) -> Converted:
-    """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics of the report.
+    """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics
+    of the report.
 
-    `source` may be a `SpecDecodeConfig`, a `Report`, or anything `check` takes. Raises `SpecctlError` where nothing usable was read.
-    """
+    `source` may be a `SpecDecodeConfig`, a `Report`, or anything `check` takes. Raises `SpecctlError` where nothing
+    usable was read."""
     from specctl.errors import UsageError
 
     if to not in ENGINES:
@@ -56,6 +63,17 @@ def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | Non
     from specctl.rules.losses import with_losses
 
     output = DIALECTS[to].write(spec, release)
-    return Converted(output, render(output, to), with_losses(report, spec, lost_in(spec, to, release), to, release), release)
+    losses = lost_in(spec, to, release)
+    if native_method(spec, to, release) is not None:
+        losses += _refused(spec, to, release)
+    return Converted(output, render(output, to), with_losses(report, spec, losses, to, release), release)
 
 
+def _refused(spec: SpecDecodeConfig, to: str, release: str) -> list[Finding]:
+    """What the other engine itself would refuse in the converted setting."""
+    judged = judge(read_back(spec, to, release, Surroundings()))
+    return [
+        Finding(each.code, f"{title(to)} {release}: {each.message}", help=each.help, severity=ERROR)
+        for each in judged.diagnostics
+        if each.severity == ERROR and each.code not in MISSING_CODES and not each.code.startswith("SPC30")
+    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from specctl.diagnostics import ERROR, Diagnostic, Result, Skipped
+from specctl.diagnostics import ERROR, Diagnostic, Fix, Result, Skipped
 from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, shown
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.report import Report
 from specctl.source.document import Problem
+from specctl.source.remarks import Remarks, remarks_of
 
 
 def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[str] = ()) -> Report:
@@ -21,6 +23,10 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
     diagnostics = [_of_problem(problem) for problem in reading.document.problems]
     diagnostics += [_of_finding(reading, finding) for finding in findings]
     verdict = _verdict(diagnostics, findings)
+    remarks = remarks_of(reading.document.text) if reading.document.form == "yaml" else Remarks()
+    diagnostics = [
+        each for each in diagnostics if not remarks.silence(each.code, each.span.line if each.span else None)
+    ]
     kept = _kept(diagnostics, select, ignore)
     spec = reading.spec
     result = Result(
@@ -31,7 +37,7 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
         release=reading.release,
         verdict=verdict,
         spec=spec.as_dict() if spec is not None else None,
-        effective={} if verdict == REFUSES and reading.blocked else dict(reading.effective),
+        effective={} if verdict == REFUSES else dict(reading.effective),
         diagnostics=kept,
         skipped=tuple(each for each in skipped if _wanted(each.code, select, ignore)),
         assumptions=tuple(reading.notes.get("assumptions", ())),
@@ -52,9 +58,7 @@ def _wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool
 
 def _run(reading: Reading, findings: list[Finding], skipped: list[Skipped]) -> None:
     for rule in rules().values():
-        if rule.check is None or (rule.engines and reading.engine not in rule.engines):
-            continue
-        if rule.applies is not None and not rule.applies(reading):
+        if not rule.judges or (rule.engines and reading.engine not in rule.engines) or not rule.applies(reading):
             continue
         missing = tuple(need for need in rule.needs if not _has(reading, need))
         if missing:
@@ -83,16 +87,55 @@ def _rule(code: str) -> Rule | None:
 
 def _of_problem(problem: Problem) -> Diagnostic:
     rule = _rule(problem.code)
-    return Diagnostic(problem.code, rule.name if rule else "", rule.severity if rule else ERROR, problem.message, problem.route,
-                      problem.span, problem.help, problem.notes, problem.fix)
+    return Diagnostic(
+        problem.code,
+        rule.name if rule else "",
+        rule.severity if rule else ERROR,
+        problem.message,
+        problem.route,
+        problem.span,
+        problem.help,
+        problem.notes,
+        problem.fix,
+    )
 
 
 def _of_finding(reading: Reading, finding: Finding) -> Diagnostic:
     rule = _rule(finding.code)
     severity = finding.severity or (rule.severity if rule else ERROR)
     span = reading.document.span(finding.route, key=finding.at_key)
-    return Diagnostic(finding.code, rule.name if rule else "", severity, finding.message, finding.route, span, finding.help,
-                      finding.notes, finding.fix)
+    return Diagnostic(
+        finding.code,
+        rule.name if rule else "",
+        severity,
+        finding.message,
+        finding.route,
+        span,
+        finding.help,
+        finding.notes,
+        _plain_fix(reading.document.value, finding.fix),
+    )
+
+
+def _plain_fix(value: Any, fix: Fix | None) -> Fix | None:
+    """A fix as route and replacement alone: a renamed or removed key becomes a replacement of the object around it."""
+    if fix is None or (fix.key is None and not fix.remove):
+        return fix
+    around = value
+    try:
+        for part in fix.route[:-1]:
+            around = around[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+    if not isinstance(around, dict) or not fix.route or fix.route[-1] not in around:
+        return None
+    old = fix.route[-1]
+    if fix.key is not None and fix.key in around:
+        return None
+    renamed = {
+        fix.key if key == old and fix.key else key: item for key, item in around.items() if key != old or fix.key
+    }
+    return Fix(fix.route[:-1], renamed)
 
 
 def _of_change(reading: Reading, change: Change) -> Finding:
@@ -102,5 +145,7 @@ def _of_change(reading: Reading, change: Change) -> Finding:
         text = f"{change.key} {shown(change.old)} is dropped: {change.why}"
     else:
         text = f"{change.key} {shown(change.old)} becomes {shown(change.new)}: {change.why}"
-    help_text = change.help or (f"write {shown(change.new)} to say what happens" if change.new is not None else "leave it out")
+    help_text = change.help or (
+        f"write {shown(change.new)} to say what happens" if change.new is not None else "leave it out"
+    )
     return Finding(change.code, text, reading.route(change.key), help=help_text)

@@ -17,9 +17,8 @@ MISSING_CODES = frozenset({"SPC201"})
 class Report:
     """The verdict on one setting.
 
-    `config` is the canonical spec as a dataclass (None where nothing usable was read, or speculation is off); `result` holds
-    everything that the output formats print.
-    """
+    `config` is the canonical spec as a dataclass (None where nothing usable was read, or speculation is off);
+    `result` holds everything that the output formats print."""
 
     result: Result
     config: SpecDecodeConfig | None = None

@@ -1,8 +1,8 @@
 """The text is not JSON.
 
-The place is the first character that cannot stand there. Where one known kind of damage explains the whole text (typographic
-quotes, quotes eaten by a shell, doubled escapes, Python's True, comments, template braces, a missing brace), the help shows the
-repaired text.
+The place is the first character that cannot stand there. Where one known kind of damage explains the whole text
+(typographic quotes, quotes eaten by a shell, doubled escapes, Python's True, comments, template braces, a missing
+brace), the help shows the repaired text.
 
 Bad:
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The text is not YAML.
 
 Most often a tab in the indentation, a lost quote, or a key that stands deeper than the block above allows.

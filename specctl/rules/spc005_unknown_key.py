@@ -1,7 +1,8 @@
+# ruff: noqa: E501 (examples stand on one line)
 """A key is not one of this engine and release.
 
-vLLM and TensorRT-LLM refuse unknown keys. The help names the key that was most likely meant: a typo, an older name, another
-engine's name, or the release that has it.
+vLLM and TensorRT-LLM refuse unknown keys. The help names the key that was most likely meant: a typo, an older name,
+another engine's name, or the release that has it.
 
 Bad:
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """A command line or config file has a flag that this engine does not know.
 
 Bad:

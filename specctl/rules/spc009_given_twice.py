@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The same setting is given in two ways that exclude each other.
 
 Bad:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The file that a flag names does not exist or has the wrong ending.
 
 Bad:

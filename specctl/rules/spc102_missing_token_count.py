@@ -30,15 +30,21 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     if SERVED in reading.notes or _draft_may_tell(reading):
         return
-    yield Finding("SPC102", "num_speculative_tokens is missing and nothing supplies a default", reading.route("method"),
-                  help=f'add "num_speculative_tokens": {_suggestion(reading)}')
+    yield Finding(
+        "SPC102",
+        "num_speculative_tokens is missing and nothing supplies a default",
+        reading.route("method"),
+        help=f'add "num_speculative_tokens": {_suggestion(reading)}',
+    )
 
 
 def _draft_may_tell(reading: Reading) -> bool:
     """A draft that is not on this machine may bring a count in its config."""
     method = reading.notes.get("method")
     unread = reading.notes.get("draft") is None and reading.given("model")
-    return bool(unread) and method in ("eagle", "eagle3", "dspark", "draft_model") and reading.around.target_facts is None
+    return (
+        bool(unread) and method in ("eagle", "eagle3", "dspark", "draft_model") and reading.around.target_facts is None
+    )
 
 
 def _suggestion(reading: Reading) -> int:

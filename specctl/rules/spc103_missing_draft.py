@@ -7,14 +7,6 @@ Bad:
 Good:
 
     vllm: {"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}
-
-Bad:
-
-    trtllm: speculative_config: {decoding_type: DraftTarget, max_draft_len: 3}
-
-Good:
-
-    trtllm: speculative_config: {decoding_type: DraftTarget, max_draft_len: 3, speculative_model: org/draft}
 """
 
 from collections.abc import Iterator
@@ -37,9 +29,18 @@ def check(reading: Reading) -> Iterator[Finding]:
     if reading.values.get("model") is not None and not reading.values["model"].good:
         return
     if reading.get("method") is None:
-        yield Finding("SPC103", "neither a method nor a draft is given", reading.route("num_speculative_tokens"), at_key=True,
-                      help='add "method": "ngram", or "model": "..." with the draft')
+        yield Finding(
+            "SPC103",
+            "neither a method nor a draft is given",
+            reading.route("num_speculative_tokens"),
+            at_key=True,
+            help='add "method": "ngram", or "model": "..." with the draft',
+        )
         return
     what = "the dotted path of the proposer class" if method == "custom_class" else "the draft's folder or id"
-    yield Finding("SPC103", f"method {method} needs a draft, and none is given", reading.route("method"),
-                  help=f'add "model": "..." with {what}')
+    yield Finding(
+        "SPC103",
+        f"method {method} needs a draft, and none is given",
+        reading.route("method"),
+        help=f'add "model": "..." with {what}',
+    )

@@ -27,8 +27,13 @@ def check(reading: Reading) -> Iterator[Finding]:
         if (low is None or number >= low) and (high is None or number <= high) and number == number:
             continue
         wanted = value.row.range_text()
-        yield Finding("SPC104", f"{value.key} is {shown(number)}; {wanted} was wanted", value.route,
-                      help=f"give {value.key} a value {wanted}", fix=_fix(value))
+        yield Finding(
+            "SPC104",
+            f"{value.key} is {shown(number)}; {wanted} was wanted",
+            value.route,
+            help=f"give {value.key} a value {wanted}",
+            fix=_fix(value),
+        )
 
 
 def _looked_at(reading: Reading, value: Value) -> bool:

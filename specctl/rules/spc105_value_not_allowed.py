@@ -27,10 +27,20 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Each value against the words of its row."""
     for value in reading.values.values():
         allowed = value.row.choices
-        if not allowed or not value.good or value.value is None or value.value in allowed or not isinstance(value.value, str):
+        if (
+            not allowed
+            or not value.good
+            or value.value is None
+            or value.value in allowed
+            or not isinstance(value.value, str)
+        ):
             continue
         near = nearest(value.value, allowed)
         listed = ", ".join(allowed[:8]) + (", ..." if len(allowed) > 8 else "")
-        yield Finding("SPC105", f"{value.key} is {shown(value.value)}; it takes {listed}", value.route,
-                      help=f'did you mean "{near}"?' if near else f'write one of {listed}',
-                      fix=Fix(value.route, near) if near else None)
+        yield Finding(
+            "SPC105",
+            f"{value.key} is {shown(value.value)}; it takes {listed}",
+            value.route,
+            help=f'did you mean "{near}"?' if near else f"write one of {listed}",
+            fix=Fix(value.route, near) if near else None,
+        )

@@ -20,5 +20,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Only n-gram looks at the bounds."""
     low, high = reading.effective.get("prompt_lookup_min"), reading.effective.get("prompt_lookup_max")
     if low is not None and high is not None and low > high and reading.notes.get("method") in ("ngram", "ngram_gpu"):
-        yield Finding("SPC106", f"prompt_lookup_min {low} is above prompt_lookup_max {high}", reading.route("prompt_lookup_min"),
-                      help=f"lower prompt_lookup_min to {high} or less, or raise prompt_lookup_max to {low}")
+        yield Finding(
+            "SPC106",
+            f"prompt_lookup_min {low} is above prompt_lookup_max {high}",
+            reading.route("prompt_lookup_min"),
+            help=f"lower prompt_lookup_min to {high} or less, or raise prompt_lookup_max to {low}",
+        )

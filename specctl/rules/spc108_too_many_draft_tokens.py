@@ -1,7 +1,7 @@
 """More drafted tokens a step than the verification can take.
 
-vLLM's rejection sampler asserts at most 128 drafted tokens a request and step; a larger count passes the configuration and fails in
-the worker.
+vLLM's rejection sampler asserts at most 128 drafted tokens a request and step; a larger count passes the
+configuration and fails in the worker.
 
 Bad:
 
@@ -24,5 +24,10 @@ def check(reading: Reading) -> Iterator[Finding]:
     """The count against the sampler's limit."""
     count = reading.effective.get("num_speculative_tokens")
     if count is not None and count > LIMIT:
-        yield Finding("SPC108", f"num_speculative_tokens is {count}; the sampler takes at most {LIMIT} and the worker fails",
-                      reading.route("num_speculative_tokens"), help="use 2 to 8; beyond that hardly anything is accepted", stage=FAILS)
+        yield Finding(
+            "SPC108",
+            f"num_speculative_tokens is {count}; the sampler takes at most {LIMIT} and the worker fails",
+            reading.route("num_speculative_tokens"),
+            help="use 2 to 8; beyond that hardly anything is accepted",
+            stage=FAILS,
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The schedule passes the configuration, and the scheduler refuses it when it starts.
 
 The first range must begin at batch size 1, ranges must be positive and in order, and they may not overlap.
@@ -12,6 +13,7 @@ Good:
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from specctl.dialects.reading import FAILS, Finding, Reading
 
@@ -26,8 +28,13 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     fault = _fault(sorted(entries))
     if fault:
-        yield Finding("SPC109", f"the schedule is refused when the scheduler starts: {fault}", reading.route(KEY), stage=FAILS,
-                      help="begin at 1 and let each range start behind the one before, such as [[1, 8, 3], [9, 64, 0]]")
+        yield Finding(
+            "SPC109",
+            f"the schedule is refused when the scheduler starts: {fault}",
+            reading.route(KEY),
+            stage=FAILS,
+            help="begin at 1 and let each range start behind the one before, such as [[1, 8, 3], [9, 64, 0]]",
+        )
 
 
 def _fault(entries: list[list[int]]) -> str | None:
@@ -38,7 +45,7 @@ def _fault(entries: list[list[int]]) -> str | None:
             return f"the range {first} to {last} begins above its end"
         if count < 0:
             return f"the count {count} is negative"
-    for (_, last, _), (first, _, _) in zip(entries, entries[1:], strict=False):
+    for (_, last, _), (first, _, _) in pairwise(entries):
         if first <= last:
             return f"the range that begins at {first} overlaps the one that ends at {last}"
     return f"the first range begins at {entries[0][0]} instead of 1" if entries[0][0] != 1 else None

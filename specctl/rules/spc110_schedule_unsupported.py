@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """This method cannot follow a schedule by batch size.
 
 vLLM's suffix, Medusa and n-gram on the GPU assert in the worker that the scheduled count equals the configured one.
@@ -24,5 +25,11 @@ def check(reading: Reading) -> Iterator[Finding]:
     method, entries = reading.notes.get("method"), reading.effective.get(KEY)
     count = reading.effective.get("num_speculative_tokens")
     if entries and method in ("suffix", "medusa", "ngram_gpu") and any(entry[2] != count for entry in entries):
-        yield Finding("SPC110", f"method {method} cannot follow a schedule; the worker fails", reading.route(KEY), at_key=True,
-                      help="leave the schedule out, or use ngram, a draft model or an EAGLE head", stage=FAILS)
+        yield Finding(
+            "SPC110",
+            f"method {method} cannot follow a schedule; the worker fails",
+            reading.route(KEY),
+            at_key=True,
+            help="leave the schedule out, or use ngram, a draft model or an EAGLE head",
+            stage=FAILS,
+        )

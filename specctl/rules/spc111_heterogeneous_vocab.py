@@ -23,8 +23,17 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     method = reading.notes.get("method")
     if method != "draft_model":
-        yield Finding("SPC111", f"{KEY} is for method draft_model only, not {method}", reading.route(KEY), at_key=True,
-                      help="leave the key out")
+        yield Finding(
+            "SPC111",
+            f"{KEY} is for method draft_model only, not {method}",
+            reading.route(KEY),
+            at_key=True,
+            help="leave the key out",
+        )
     elif reading.get("draft_sample_method", "greedy") != "greedy":
-        yield Finding("SPC111", f"{KEY} needs greedy drafting", reading.route("draft_sample_method"),
-                      help='leave "draft_sample_method" out')
+        yield Finding(
+            "SPC111",
+            f"{KEY} needs greedy drafting",
+            reading.route("draft_sample_method"),
+            help='leave "draft_sample_method" out',
+        )

@@ -21,5 +21,9 @@ ENGINES = ("vllm",)
 def check(reading: Reading) -> Iterator[Finding]:
     """One method so far."""
     if reading.notes.get("method") == "mlp_speculator" and not reading.off:
-        yield Finding("SPC113", f"MLP speculators no longer run in vLLM {reading.release}", reading.route("method"),
-                      help="use an EAGLE-3 head or a draft model for this target")
+        yield Finding(
+            "SPC113",
+            f"MLP speculators no longer run in vLLM {reading.release}",
+            reading.route("method"),
+            help="use an EAGLE-3 head or a draft model for this target",
+        )

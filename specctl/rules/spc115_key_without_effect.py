@@ -17,8 +17,17 @@ from specctl.dialects.vllm import MODEL_FREE, NGRAM
 
 ENGINES = ("vllm",)
 SEVERITY = "warning"
-DRAFT_KEYS = ("draft_tensor_parallel_size", "max_model_len", "quantization", "revision", "code_revision", "kv_cache_dtype",
-              "attention_backend", "moe_backend", "draft_load_config")
+DRAFT_KEYS = (
+    "draft_tensor_parallel_size",
+    "max_model_len",
+    "quantization",
+    "revision",
+    "code_revision",
+    "kv_cache_dtype",
+    "attention_backend",
+    "moe_backend",
+    "draft_load_config",
+)
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -28,8 +37,14 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     for key, value in reading.values.items():
         if value.value is not None and value.good and _idle(key, value.value, method):
-            yield Finding("SPC115", f"{key} has no effect with method {method}", value.route, at_key=True, help="leave it out",
-                          fix=Fix(value.route, remove=True))
+            yield Finding(
+                "SPC115",
+                f"{key} has no effect with method {method}",
+                value.route,
+                at_key=True,
+                help="leave it out",
+                fix=Fix(value.route, remove=True),
+            )
 
 
 def _idle(key: str, value: object, method: str) -> bool:

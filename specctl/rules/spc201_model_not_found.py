@@ -1,7 +1,7 @@
 """A model is not where the setting says.
 
-Names that can only be paths, and the target that was given, must exist. Hub ids that are not in the local cache are not looked up; the
-rules that need their config are reported as skipped.
+Names that can only be paths, and the target that was given, must exist. Hub ids that are not in the local cache are
+not looked up; the rules that need their config are reported as skipped.
 
 Bad:
 
@@ -24,23 +24,37 @@ FREE = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidde
 def check(reading: Reading) -> Iterator[Finding]:
     """The target that was named, then the draft."""
     target = reading.around.model(reading.around.target)
-    if isinstance(target, ModelProblem) and (target.kind != "unknown" or reading.notes.get("target_named")):
-        yield Finding("SPC201", f"the target {target.message}", help="give the folder that holds its config.json")
+    if isinstance(target, ModelProblem) and target.kind != "unknown":
+        yield Finding(
+            "SPC201", f"the target cannot be used: {target.message}", help="give the folder that holds its config.json"
+        )
     served = reading.notes.get("served")
     if served is not None:
         yield from _verifier(reading, served.verifier)
         return
     key = KEYS.get(reading.engine, "model")
     name = reading.get(key)
-    if reading.off or not isinstance(name, str) or (reading.engine in ("vllm", "specctl") and reading.notes.get("method") in FREE):
+    if (
+        reading.off
+        or not isinstance(name, str)
+        or (reading.engine in ("vllm", "specctl") and reading.notes.get("method") in FREE)
+    ):
         return
     found = reading.around.model(name)
     if isinstance(found, ModelProblem) and (found.kind != "unknown" or name.lower() in FREE):
-        help_text = f'write "method": "{name.lower()}"' if name.lower() in FREE else "check the path; it starts from the current folder"
-        yield Finding("SPC201", f"the draft {found.message}", reading.route(key), help=help_text)
+        help_text = (
+            f'write "method": "{name.lower()}"'
+            if name.lower() in FREE
+            else "check the path; it starts from the current folder"
+        )
+        yield Finding("SPC201", f"the draft cannot be used: {found.message}", reading.route(key), help=help_text)
 
 
 def _verifier(reading: Reading, name: str | None) -> Iterator[Finding]:
     found = reading.around.model(name)
     if isinstance(found, ModelProblem) and found.kind == "missing":
-        yield Finding("SPC201", f"the target that the served checkpoint names: {found.message}", help="serve the target itself")
+        yield Finding(
+            "SPC201",
+            f"the target that the served checkpoint names cannot be used: {found.message}",
+            help="serve the target itself",
+        )

@@ -1,7 +1,8 @@
 """Draft and target have vocabularies of different size.
 
-vLLM compares `vocab_size` of the two configs for a draft model, padding included, and refuses any difference. SGLang finds out when the
-worker starts. Where only the padding differs, the tokens are the same, and vLLM's `use_heterogeneous_vocab` (greedy drafting) helps.
+vLLM compares `vocab_size` of the two configs for a draft model, padding included, and refuses any difference. SGLang
+finds out when the worker starts. Where only the padding differs, the tokens are the same, and vLLM's
+`use_heterogeneous_vocab` (greedy drafting) helps.
 
 target: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256}
 draft: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32000}
@@ -44,6 +45,11 @@ def check(reading: Reading) -> Iterator[Finding]:
     help_text = "use a draft that was made with the target's tokenizer"
     if reading.engine == "vllm":
         help_text += ', or set "use_heterogeneous_vocab": true (greedy drafting)'
-    yield Finding("SPC203", f"the draft's vocabulary has {draft.vocab_size} tokens, the target's {target.vocab_size}",
-                  reading.route(ROUTES.get(reading.engine, "model")), help=help_text, notes=note,
-                  stage=FAILS if reading.engine == "sglang" else REFUSES)
+    yield Finding(
+        "SPC203",
+        f"the draft's vocabulary has {draft.vocab_size} tokens, the target's {target.vocab_size}",
+        reading.route(ROUTES.get(reading.engine, "model")),
+        help=help_text,
+        notes=note,
+        stage=FAILS if reading.engine == "sglang" else REFUSES,
+    )

@@ -29,8 +29,16 @@ def check(reading: Reading) -> Iterator[Finding]:
     draft = reading.notes["draft"]
     method = reading.notes.get("unsupported_method")
     if method:
-        yield Finding("SPC204", f"{draft.name} is a {draft.model_type or 'model'} without prediction layers; method {method} does not run",
-                      reading.route("method"), help="use ngram, or a draft or EAGLE-3 head made for this target")
+        yield Finding(
+            "SPC204",
+            f"{draft.name} is a {draft.model_type or 'model'} without prediction layers; method {method} does not run",
+            reading.route("method"),
+            help="use ngram, or a draft or EAGLE-3 head made for this target",
+        )
     elif reading.notes.get("n_predict") == 0:
-        yield Finding("SPC204", f"the config of {draft.name} declares 0 prediction layers; the engine divides by zero",
-                      reading.route("method"), help="use a checkpoint that still has its prediction layers")
+        yield Finding(
+            "SPC204",
+            f"the config of {draft.name} declares 0 prediction layers; the engine divides by zero",
+            reading.route("method"),
+            help="use a checkpoint that still has its prediction layers",
+        )

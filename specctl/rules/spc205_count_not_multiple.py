@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The count is above the draft's own number of predictions and no multiple of it.
 
 vLLM lets a prediction layer run several times, but only whole rounds of all layers.
@@ -25,7 +26,14 @@ KEY = "num_speculative_tokens"
 
 def applies(reading: Reading) -> bool:
     """Methods with a draft."""
-    return not reading.off and reading.notes.get("method") in ("eagle", "eagle3", "mtp", "draft_model", "medusa", "dflash")
+    return not reading.off and reading.notes.get("method") in (
+        "eagle",
+        "eagle3",
+        "mtp",
+        "draft_model",
+        "medusa",
+        "dflash",
+    )
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -33,5 +41,10 @@ def check(reading: Reading) -> Iterator[Finding]:
     predict, count = reading.notes.get("n_predict"), reading.get(KEY)
     if predict and count and count > predict and count % predict:
         fits = count - count % predict
-        yield Finding("SPC205", f"{count} drafted tokens are above the draft's own {predict} and no multiple of it", reading.route(KEY),
-                      help=f"write {fits} (or {predict})", fix=Fix(reading.route(KEY), fits))
+        yield Finding(
+            "SPC205",
+            f"{count} drafted tokens are above the draft's own {predict} and no multiple of it",
+            reading.route(KEY),
+            help=f"write {fits} (or {predict})",
+            fix=Fix(reading.route(KEY), fits),
+        )

@@ -26,5 +26,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Heads of the draft over its tensor-parallel size."""
     size, heads = reading.effective["draft_tensor_parallel_size"], reading.notes["draft"].num_heads
     if heads and heads % size:
-        yield Finding("SPC206", f"the draft's {heads} attention heads cannot be split over {size} GPUs", reading.route("model"),
-                      help='use another draft, or "draft_tensor_parallel_size": 1 with an EAGLE head')
+        yield Finding(
+            "SPC206",
+            f"the draft's {heads} attention heads cannot be split over {size} GPUs",
+            reading.route("model"),
+            help='use another draft, or "draft_tensor_parallel_size": 1 with an EAGLE head',
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The draft's context limit is above what the draft or the target can hold.
 
 draft: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512, "max_position_embeddings": 128}
@@ -31,5 +32,9 @@ def check(reading: Reading) -> Iterator[Finding]:
 
 
 def _finding(reading: Reading, wanted: int, what: str, limit: int) -> Finding:
-    return Finding("SPC207", f"max_model_len {wanted} of the draft is above {what}", reading.route("max_model_len"),
-                   help=f"write {limit} or less, or leave it out")
+    return Finding(
+        "SPC207",
+        f"max_model_len {wanted} of the draft is above {what}",
+        reading.route("max_model_len"),
+        help=f"write {limit} or less, or leave it out",
+    )

@@ -1,7 +1,8 @@
+# ruff: noqa: SIM905 (a list of words reads better as one text)
 """The draft's class does not exist for the chosen method.
 
-vLLM wraps a head's class name by method: `LlamaForCausalLM` becomes `EagleLlamaForCausalLM` for eagle. Where the wrapped name is not
-registered, it refuses.
+vLLM wraps a head's class name by method: `LlamaForCausalLM` becomes `EagleLlamaForCausalLM` for eagle. Where the
+wrapped name is not registered, it refuses.
 
 target: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512}
 draft: {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "vocab_size": 512}
@@ -23,13 +24,25 @@ ENGINES = ("vllm",)
 NEEDS = ("draft",)
 # Classes of draft heads registered in vLLM 0.31.0.
 KNOWN = {
-    "eagle": frozenset("EagleLlamaForCausalLM EagleLlama4ForCausalLM EagleMiniCPMForCausalLM EagleCohereForCausalLM "
-                       "EagleMistralForCausalLM EagleMistralLarge3ForCausalLM EagleDeepSeekMTPModel".split()),
-    "eagle3": frozenset("Eagle3LlamaForCausalLM LlamaForCausalLMEagle3 Eagle3MiniMaxM2ForCausalLM Eagle3Qwen2_5vlForCausalLM "
-                        "Eagle3Qwen3vlForCausalLM Eagle3Qwen3ForCausalLM PeagleLlamaForCausalLM PeagleQwen3ForCausalLM "
-                        "PEagleDraftModel Eagle3DeepseekV2ForCausalLM Eagle3DeepseekV3ForCausalLM".split()),
-    "dflash": frozenset("DFlashDraftModel DFlash2DraftModel LiLiCorrDraftModel DFlashMuseGlimmerAssistantModel "
-                        "DFlashLagunaForCausalLM".split()),
+    "eagle": frozenset(
+        (
+            "EagleLlamaForCausalLM EagleLlama4ForCausalLM EagleMiniCPMForCausalLM EagleCohereForCausalLM "
+            "EagleMistralForCausalLM EagleMistralLarge3ForCausalLM EagleDeepSeekMTPModel"
+        ).split()
+    ),
+    "eagle3": frozenset(
+        (
+            "Eagle3LlamaForCausalLM LlamaForCausalLMEagle3 Eagle3MiniMaxM2ForCausalLM Eagle3Qwen2_5vlForCausalLM "
+            "Eagle3Qwen3vlForCausalLM Eagle3Qwen3ForCausalLM PeagleLlamaForCausalLM PeagleQwen3ForCausalLM "
+            "PEagleDraftModel Eagle3DeepseekV2ForCausalLM Eagle3DeepseekV3ForCausalLM"
+        ).split()
+    ),
+    "dflash": frozenset(
+        (
+            "DFlashDraftModel DFlash2DraftModel LiLiCorrDraftModel DFlashMuseGlimmerAssistantModel "
+            "DFlashLagunaForCausalLM"
+        ).split()
+    ),
 }
 
 
@@ -46,10 +59,19 @@ def check(reading: Reading) -> Iterator[Finding]:
     wrapped = wrap(method, draft.architecture)
     if wrapped in KNOWN[method]:
         return
-    better = next((name for name in KNOWN if wrap(name, draft.architecture) in KNOWN[name] and draft.architecture in KNOWN[name]), None)
-    help_text = f'write "method": "{better}"' if better else "use a head that was made for this method, or another method"
-    yield Finding("SPC209", f"method {method} would load the draft as {wrapped}, a class that does not exist", reading.route("model"),
-                  help=help_text)
+    better = next(
+        (name for name in KNOWN if wrap(name, draft.architecture) in KNOWN[name] and draft.architecture in KNOWN[name]),
+        None,
+    )
+    help_text = (
+        f'write "method": "{better}"' if better else "use a head that was made for this method, or another method"
+    )
+    yield Finding(
+        "SPC209",
+        f"method {method} would load the draft as {wrapped}, a class that does not exist",
+        reading.route("model"),
+        help=help_text,
+    )
 
 
 def wrap(method: str, name: str) -> str:
@@ -57,5 +79,5 @@ def wrap(method: str, name: str) -> str:
     if method == "eagle":
         return name if name.startswith("Eagle") else f"Eagle{name}"
     if method == "eagle3":
-        return name if name.startswith("Eagle3") or name.endswith("Eagle3") or name.startswith("P") else f"Eagle3{name}"
-    return name if name.startswith("DFlash") or name.endswith("DFlash") or name.startswith("LiLi") else f"DFlash{name}"
+        return name if name.startswith(("Eagle3", "P")) or name.endswith("Eagle3") else f"Eagle3{name}"
+    return name if name.startswith(("DFlash", "LiLi")) or name.endswith("DFlash") else f"DFlash{name}"

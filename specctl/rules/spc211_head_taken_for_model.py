@@ -32,5 +32,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     draft = reading.notes["draft"]
     if is_head(draft):
         method = "eagle3" if is_eagle3_head(draft) else "dflash" if "DFlash" in draft.architecture else "eagle"
-        yield Finding("SPC211", f"{draft.architecture or draft.name} is a draft head, but it is loaded as an ordinary draft model",
-                      reading.route("model"), help=f'add "method": "{method}"')
+        yield Finding(
+            "SPC211",
+            f"{draft.architecture or draft.name} is a draft head, but it is loaded as an ordinary draft model",
+            reading.route("model"),
+            help=f'add "method": "{method}"',
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The head was made for fewer positions than the target serves.
 
 vLLM raises the head's position table to the target's context, but longer requests get no drafts, or poor ones.
@@ -31,5 +32,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     assert target is not None
     limit = reading.around.args.get("max_model_len") or target.max_positions
     if own and isinstance(limit, int) and own < limit and reading.notes["draft"].speculators is None:
-        yield Finding("SPC212", f"the draft was made for {own} positions, the target serves {limit}: longer requests get no drafts",
-                      reading.route("model"), help=f"use a draft made for {limit} positions, or serve with --max-model-len {own}")
+        yield Finding(
+            "SPC212",
+            f"the draft was made for {own} positions, the target serves {limit}: longer requests get no drafts",
+            reading.route("model"),
+            help=f"use a draft made for {limit} positions, or serve with --max-model-len {own}",
+        )

@@ -1,7 +1,7 @@
 """The head was made for a target of another width.
 
-A head reads the target's hidden states, so the width it was made for must be the target's. Nothing compares them before the weights
-are loaded.
+A head reads the target's hidden states, so the width it was made for must be the target's. Nothing compares them
+before the weights are loaded.
 
 target: {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512, "hidden_size": 8192}
 draft: {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "vocab_size": 512, "hidden_size": 4096}
@@ -22,7 +22,12 @@ SEVERITY = "warning"
 def applies(reading: Reading) -> bool:
     """Heads on hidden states that come as files of their own."""
     spec = reading.spec
-    return not reading.off and spec is not None and spec.method.name in ("eagle", "eagle3") and reading.notes.get("served") is None
+    return (
+        not reading.off
+        and spec is not None
+        and spec.method.name in ("eagle", "eagle3")
+        and reading.notes.get("served") is None
+    )
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -31,5 +36,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     assert target is not None
     made_for = draft.number("target_hidden_size") or draft.hidden_size
     if made_for and target.hidden_size and made_for != target.hidden_size:
-        yield Finding("SPC213", f"the head was made for a target of width {made_for}, this target has {target.hidden_size}",
-                      (), help="use the head that was trained for exactly this target")
+        yield Finding(
+            "SPC213",
+            f"the head was made for a target of width {made_for}, this target has {target.hidden_size}",
+            (),
+            help="use the head that was trained for exactly this target",
+        )

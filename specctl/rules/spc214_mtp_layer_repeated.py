@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """One prediction layer is run several times for one block, so later places are guessed worse.
 
 target: {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "vocab_size": 512, "num_nextn_predict_layers": 1}
@@ -22,12 +23,20 @@ SEVERITY = "advice"
 
 def applies(reading: Reading) -> bool:
     """MTP with more than one token."""
-    return not reading.off and reading.notes.get("method") == "mtp" and (reading.effective.get("num_speculative_tokens") or 0) > 1
+    return (
+        not reading.off
+        and reading.notes.get("method") == "mtp"
+        and (reading.effective.get("num_speculative_tokens") or 0) > 1
+    )
 
 
 def check(reading: Reading) -> Iterator[Finding]:
     """Count against layers."""
     layers, count = reading.notes.get("n_predict"), reading.effective["num_speculative_tokens"]
     if layers and count > layers:
-        yield Finding("SPC214", f"{count} tokens are drafted with {layers} prediction layer{'s' if layers > 1 else ''}, run over and over",
-                      reading.route("num_speculative_tokens"), help=f"measure against {layers}; acceptance falls with each repeat")
+        yield Finding(
+            "SPC214",
+            f"{count} tokens are drafted with {layers} prediction layer{'s' if layers > 1 else ''}, run over and over",
+            reading.route("num_speculative_tokens"),
+            help=f"measure against {layers}; acceptance falls with each repeat",
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """A checkpoint in the speculators format cannot be served as it is.
 
 Bad:
@@ -24,8 +25,12 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     fault = _fault(facts, served is not None)
     if fault:
-        yield Finding("SPC215", f"{facts.name} is a speculators checkpoint that {fault}", reading.route("model"),
-                      help="serve the target and give a head that this release reads")
+        yield Finding(
+            "SPC215",
+            f"{facts.name} is a speculators checkpoint that {fault}",
+            reading.route("model"),
+            help="serve the target and give a head that this release reads",
+        )
 
 
 def _fault(facts: ModelFacts, served: bool) -> str | None:

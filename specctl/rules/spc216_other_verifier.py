@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The head names another target than this one as the model it was trained for.
 
 Shapes may fit all the same; acceptance is usually much lower than with the right pair.
@@ -20,12 +21,20 @@ SEVERITY = "warning"
 
 def applies(reading: Reading) -> bool:
     """Heads that were not served as the target."""
-    return not reading.off and reading.spec is not None and reading.spec.method.uses_hidden_states and "served" not in reading.notes
+    return (
+        not reading.off
+        and reading.spec is not None
+        and reading.spec.method.uses_hidden_states
+        and "served" not in reading.notes
+    )
 
 
 def check(reading: Reading) -> Iterator[Finding]:
     """The recorded name against the target's."""
     verifier, target = reading.notes["draft"].verifier, reading.around.target
     if verifier and target and verifier.rstrip("/").rsplit("/", 1)[-1] != target.rstrip("/").rsplit("/", 1)[-1]:
-        yield Finding("SPC216", f"the head was trained for {verifier}, the target is {target}",
-                      help="use the head made for this target, and measure acceptance before you trust it")
+        yield Finding(
+            "SPC216",
+            f"the head was trained for {verifier}, the target is {target}",
+            help="use the head made for this target, and measure acceptance before you trust it",
+        )

@@ -32,5 +32,10 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Count against heads; the engine does not compare them."""
     heads, count = reading.notes["draft"].number("num_heads", "medusa_num_heads"), reading.effective.get(KEY)
     if heads and count and count > heads:
-        yield Finding("SPC217", f"{count} tokens are drafted, but the checkpoint has {heads} heads: the rest is untrained",
-                      reading.route(KEY), help=f"write {heads}", fix=Fix(reading.route(KEY), heads))
+        yield Finding(
+            "SPC217",
+            f"{count} tokens are drafted, but the checkpoint has {heads} heads: the rest is untrained",
+            reading.route(KEY),
+            help=f"write {heads}",
+            fix=Fix(reading.route(KEY), heads),
+        )

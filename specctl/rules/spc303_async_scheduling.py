@@ -25,8 +25,17 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     method = reading.notes.get("method")
     if method in WITHOUT:
-        yield Finding("SPC303", f"method {method} does not work with async scheduling, which is forced on", reading.route("method"),
-                      help="leave out --async-scheduling")
+        yield Finding(
+            "SPC303",
+            f"method {method} does not work with async scheduling, which is forced on",
+            reading.route("method"),
+            help="leave out --async-scheduling",
+        )
     elif reading.get("disable_padded_drafter_batch"):
-        yield Finding("SPC303", "disable_padded_drafter_batch does not go with async scheduling, which is forced on",
-                      reading.route("disable_padded_drafter_batch"), at_key=True, help="keep one of the two")
+        yield Finding(
+            "SPC303",
+            "disable_padded_drafter_batch does not go with async scheduling, which is forced on",
+            reading.route("disable_padded_drafter_batch"),
+            at_key=True,
+            help="keep one of the two",
+        )

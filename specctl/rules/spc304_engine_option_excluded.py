@@ -26,17 +26,30 @@ def check(reading: Reading) -> Iterator[Finding]:
     args, method = reading.around.args, reading.notes.get("method")
     detail = args.get("per_request_spec_decode_metrics")
     if detail is not None and detail not in DETAIL:
-        yield Finding("SPC304", f"per_request_spec_decode_metrics is {detail!r}; it takes {', '.join(DETAIL)}", help="write summary")
+        yield Finding(
+            "SPC304",
+            f"per_request_spec_decode_metrics is {detail!r}; it takes {', '.join(DETAIL)}",
+            help="write summary",
+        )
     if reading.off and "served" not in reading.notes:
         if detail in DETAIL[1:]:
-            yield Finding("SPC304", "per-request metrics of speculation are asked for, but speculation is off",
-                          help="leave out --per-request-spec-decode-metrics, or give a setting")
+            yield Finding(
+                "SPC304",
+                "per-request metrics of speculation are asked for, but speculation is off",
+                help="leave out --per-request-spec-decode-metrics, or give a setting",
+            )
         return
     if args.get("kv_sharing_fast_prefill") and method in EAGLE_LIKE:
-        yield Finding("SPC304", f"kv_sharing_fast_prefill does not go with {method}", reading.route("method"),
-                      help="leave out --kv-sharing-fast-prefill")
+        yield Finding(
+            "SPC304",
+            f"kv_sharing_fast_prefill does not go with {method}",
+            reading.route("method"),
+            help="leave out --kv-sharing-fast-prefill",
+        )
     if args.get("return_sampling_mask"):
-        yield Finding("SPC304", "return_sampling_mask does not go with speculation", help="leave out --return-sampling-mask")
+        yield Finding(
+            "SPC304", "return_sampling_mask does not go with speculation", help="leave out --return-sampling-mask"
+        )
     if args.get("watermark_config") or args.get("watermark"):
         yield from _watermark(reading, str(method))
 
@@ -46,5 +59,10 @@ def _watermark(reading: Reading, method: str) -> Iterator[Finding]:
     standard = reading.get("rejection_sample_method", "standard") == "standard"
     parallel = reading.effective.get("parallel_drafting") and method != "dspark"
     if not probabilistic or not standard or method not in WATERMARKED or parallel:
-        yield Finding("SPC304", "watermarking with speculation needs an EAGLE, MTP or DSpark draft, probabilistic drafting and standard "
-                      "verification", reading.route("method"), help='add "draft_sample_method": "probabilistic", or turn the watermark off')
+        yield Finding(
+            "SPC304",
+            "watermarking with speculation needs an EAGLE, MTP or DSpark draft, probabilistic drafting and standard "
+            "verification",
+            reading.route("method"),
+            help='add "draft_sample_method": "probabilistic", or turn the watermark off',
+        )

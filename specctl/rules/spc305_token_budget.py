@@ -22,9 +22,18 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     sequences = args.get("max_num_seqs")
     if args.get("enable_lora") and isinstance(sequences, int) and budget < sequences * (count + 1):
-        yield Finding("SPC305", f"max_num_batched_tokens {budget} is below max_num_seqs x (k + 1) = {sequences * (count + 1)}, which LoRA needs",
-                      reading.route("num_speculative_tokens"), help=f"raise it to {sequences * (count + 1)} or lower max_num_seqs")
+        yield Finding(
+            "SPC305",
+            f"max_num_batched_tokens {budget} is below max_num_seqs x (k + 1) = {sequences * (count + 1)}, "
+            "which LoRA needs",
+            reading.route("num_speculative_tokens"),
+            help=f"raise it to {sequences * (count + 1)} or lower max_num_seqs",
+        )
     slots = reading.effective.get("extra_slots_per_request") or 0
     if budget <= slots:
-        yield Finding("SPC305", f"max_num_batched_tokens {budget} leaves no room beside {slots} draft slots of one request",
-                      reading.route("num_speculative_tokens"), help="raise max_num_batched_tokens")
+        yield Finding(
+            "SPC305",
+            f"max_num_batched_tokens {budget} leaves no room beside {slots} draft slots of one request",
+            reading.route("num_speculative_tokens"),
+            help="raise max_num_batched_tokens",
+        )

@@ -1,7 +1,7 @@
 """The model runner that is forced or available cannot run this method.
 
-vLLM has two runners. DSpark and adaptive verification need the second; n-gram, suffix, Medusa and parallel drafting outside DFlash and
-DSpark need the first, which is refused when `VLLM_USE_V2_MODEL_RUNNER=1` forces the second.
+vLLM has two runners. DSpark and adaptive verification need the second; n-gram, suffix, Medusa and parallel drafting
+outside DFlash and DSpark need the first, which is refused when `VLLM_USE_V2_MODEL_RUNNER=1` forces the second.
 
 env: {"VLLM_USE_V2_MODEL_RUNNER": "1"}
 
@@ -31,12 +31,25 @@ def check(reading: Reading) -> Iterator[Finding]:
     forced = str(reading.around.env.get("VLLM_USE_V2_MODEL_RUNNER", "")).lower() in ("1", "true")
     parallel = reading.effective.get("parallel_drafting") and method not in ("dflash", "dspark")
     if method == "dspark" and not has_second:
-        yield Finding("SPC306", "method dspark needs the second model runner, which this platform lacks", reading.route("method"),
-                      help="use another method on this platform")
+        yield Finding(
+            "SPC306",
+            "method dspark needs the second model runner, which this platform lacks",
+            reading.route("method"),
+            help="use another method on this platform",
+        )
     if reading.get("enable_adaptive_verification") and (method in FIRST_ONLY or not has_second or parallel):
-        yield Finding("SPC306", f"enable_adaptive_verification needs the second model runner, which {method} cannot use here",
-                      reading.route("enable_adaptive_verification"), at_key=True, help="leave the key out")
+        yield Finding(
+            "SPC306",
+            f"enable_adaptive_verification needs the second model runner, which {method} cannot use here",
+            reading.route("enable_adaptive_verification"),
+            at_key=True,
+            help="leave the key out",
+        )
     if forced and (method in FIRST_ONLY or parallel):
         what = "parallel drafting" if parallel and method not in FIRST_ONLY else f"method {method}"
-        yield Finding("SPC306", f"VLLM_USE_V2_MODEL_RUNNER=1 forces a runner that cannot run {what}", reading.route("method"),
-                      help="unset VLLM_USE_V2_MODEL_RUNNER; vLLM then picks the right runner by itself")
+        yield Finding(
+            "SPC306",
+            f"VLLM_USE_V2_MODEL_RUNNER=1 forces a runner that cannot run {what}",
+            reading.route("method"),
+            help="unset VLLM_USE_V2_MODEL_RUNNER; vLLM then picks the right runner by itself",
+        )

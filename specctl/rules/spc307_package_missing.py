@@ -20,6 +20,14 @@ ENGINES = ("vllm",)
 
 def check(reading: Reading) -> Iterator[Finding]:
     """Suffix decoding lives in arctic-inference."""
-    if reading.notes.get("method") == "suffix" and not reading.off and reading.around.host.get("arctic_inference", True) is False:
-        yield Finding("SPC307", "suffix decoding needs the package arctic-inference, which is not installed", reading.route("method"),
-                      help="pip install arctic-inference==0.1.1")
+    if (
+        reading.notes.get("method") == "suffix"
+        and not reading.off
+        and reading.around.host.get("arctic_inference", True) is False
+    ):
+        yield Finding(
+            "SPC307",
+            "suffix decoding needs the package arctic-inference, which is not installed",
+            reading.route("method"),
+            help="pip install arctic-inference==0.1.1",
+        )

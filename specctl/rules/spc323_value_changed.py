@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The engine replaces a value by another one without saying so.
 
 Bad:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (examples stand on one line)
 """The setting is there, but it leaves speculation off.
 
 Bad:

@@ -23,5 +23,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Neither bound given."""
     given = reading.given("prompt_lookup_min") or reading.given("prompt_lookup_max")
     if reading.notes.get("method") in ("ngram", "ngram_gpu") and not given and not reading.off:
-        yield Finding("SPC501", "no bounds are given: vLLM looks up suffixes of exactly 5 tokens", reading.route("method"),
-                      help='add "prompt_lookup_min": 2, "prompt_lookup_max": 4')
+        yield Finding(
+            "SPC501",
+            "no bounds are given: vLLM looks up suffixes of exactly 5 tokens",
+            reading.route("method"),
+            help='add "prompt_lookup_min": 2, "prompt_lookup_max": 4',
+        )

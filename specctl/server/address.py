@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
+from dataclasses import dataclass
+from pathlib import Path
 
 from specctl.errors import MissingError
 
@@ -40,7 +42,26 @@ def no_address(host: str, port: int, exc: OSError) -> MissingError:
     return MissingError(f"cannot use the address {host}:{port}: {exc.strerror}", help="see --host and --port")
 
 
-def url_of(sock: socket.socket) -> str:
-    """`http://host:port` of a bound socket."""
+def url_of(sock: socket.socket, tls: bool = False) -> str:
+    """`http://host:port` (`https` with TLS) of a bound socket."""
     host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if tls else 'http'}://{shown}:{port}"
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Certificate (chain) and private key, PEM. Raises MissingError where the two cannot be used together."""
+
+    certificate: Path
+    key: Path
+
+    def __post_init__(self) -> None:
+        import ssl
+
+        try:
+            # A key with a passphrase would ask the terminal of a server for it; "" makes that an error instead.
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key, lambda: "")
+        except (OSError, ssl.SSLError) as exc:
+            files = f"{self.certificate} and {self.key}"
+            raise MissingError(f"{files} are no certificate and key that fit: {exc}") from None

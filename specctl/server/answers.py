@@ -22,6 +22,7 @@ class Choice:
 
     index: int
     prompt_token_ids: Sequence[int]
+    echo: str = ""
     text: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     num_tokens: int = 0
@@ -42,15 +43,20 @@ class Choice:
 
 
 class Answer:
-    """Builds the bodies for one call: the whole answer, or the events of its stream."""
+    """Builds the bodies for one call: the whole answer, or the events of its stream.
 
-    def __init__(self, call: GenerationCall, model: str, prompts: Sequence[Sequence[int]]) -> None:
+    `prompts`: token ids of each prompt; `echoes`: the texts that stand before the answers, one a prompt.
+    """
+
+    def __init__(
+        self, call: GenerationCall, model: str, prompts: Sequence[Sequence[int]], echoes: Sequence[str]
+    ) -> None:
         self.call = call
         self.id = f"{'chatcmpl' if call.chat else 'cmpl'}-{uuid.uuid4().hex}"
         self.created = int(time.time())
         self.model = model
         self.prompts = prompts
-        self.choices = [Choice(index, prompts[index // call.n]) for index in range(call.num_choices)]
+        self.choices = [Choice(i, prompts[i // call.n], echoes[i // call.n]) for i in range(call.num_choices)]
 
     def whole(self, metrics: Mapping[str, Any] | None) -> dict[str, Any]:
         """The answer in one piece, after every choice has finished."""
@@ -62,7 +68,7 @@ class Answer:
         return body | ({"metrics": metrics} if metrics else {})
 
     def _whole_choice(self, choice: Choice) -> dict[str, Any]:
-        content = "".join(choice.text)
+        content = choice.echo + "".join(choice.text)
         if self.call.chat:
             start: dict[str, Any] = {"message": {"role": "assistant", "content": content, "refusal": None}}
         else:
@@ -79,6 +85,9 @@ class Answer:
         """The stream's events for one emission, `choice.take(emission)` done before."""
         first = choice.num_tokens == len(emission.token_ids)
         found = [self._role(choice)] if first and self.call.chat else []
+        if first and choice.echo:
+            found.append(self._chunk(choice, choice.echo, [], first))
+            first = False
         shown = list(emission.token_ids) if self.call.return_token_ids else []
         if emission.text or (shown and not emission.finish_reason):
             found.append(self._chunk(choice, emission.text, shown, first))

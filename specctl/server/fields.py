@@ -238,7 +238,6 @@ CHAT_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 COMPLETION_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **NEUTRAL,
     "add_special_tokens": (True,),
-    "echo": (False,),
     "prompt_embeds": (),
     "suffix": ("",),
 }

@@ -67,6 +67,13 @@ class Service:
             raise bad_request("this model has no chat template; use /v1/completions", "messages", "no_chat_template")
         return await self.off_loop(self.target.encode_chat, messages)
 
+    async def _echo(self, call: GenerationCall, prompt: Prompt) -> str:
+        if not call.echo:
+            return ""
+        if isinstance(prompt, str):
+            return prompt
+        return await self.off_loop(self.target.decode, prompt, False)
+
     def check_vocabulary(self, ids: Sequence[int], field: str) -> None:
         """Raises ApiError (400) for an id that the model does not have."""
         if ids and max(ids) >= self.target.vocab_size:
@@ -82,7 +89,8 @@ class Service:
         field = "messages" if call.chat else "prompt"
         prompts = [await self.encode(prompt, field) for prompt in call.prompts]
         limits = [self._max_tokens(call, len(ids), field) for ids in prompts]
-        answer = Answer(call, self.options.model_names[0], prompts)
+        echoes = [await self._echo(call, prompt) for prompt in call.prompts]
+        answer = Answer(call, self.options.model_names[0], prompts, echoes)
         requests = []
         for choice in range(call.num_choices):
             prompt = choice // call.n

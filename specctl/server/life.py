@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from specctl.server.address import no_address
+from specctl.server.address import TlsFiles, no_address
 from specctl.server.api_error import draining
 from specctl.server.bridge import Bridge
 from specctl.server.engine_port import EnginePort, TargetPort
@@ -32,7 +32,14 @@ _POLL_S = 0.02
 class DrainingServer(uvicorn.Server):
     """uvicorn, with an end of our own: the first signal drains, the second stops at once."""
 
-    def __init__(self, app: ASGIApp, bridge: Bridge, drain_timeout_s: float, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        bridge: Bridge,
+        drain_timeout_s: float,
+        on_ready: Callable[[], None],
+        tls: TlsFiles | None = None,
+    ) -> None:
         config = uvicorn.Config(
             app,
             lifespan="on",
@@ -42,6 +49,8 @@ class DrainingServer(uvicorn.Server):
             server_header=False,
             backlog=_LISTEN_BACKLOG,
             timeout_graceful_shutdown=int(_LAST_BYTES_S),
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
         )
         super().__init__(config)
         self.bridge = bridge
@@ -110,6 +119,7 @@ def make_server(
     options: ServerOptions,
     drain_timeout_s: float = 60.0,
     on_ready: Callable[[], None] = lambda: None,
+    tls: TlsFiles | None = None,
 ) -> DrainingServer:
     """Everything between an engine and a socket, put together. `on_ready` is called when requests are taken."""
     k = engine.num_speculative_tokens
@@ -117,7 +127,7 @@ def make_server(
     bridge = Bridge(engine, options.capacity, metrics)
     metrics.watch(bridge, k, options.speculative)
     app = make_app(Service(target, bridge, options, k), metrics)
-    return DrainingServer(app, bridge, drain_timeout_s, on_ready)
+    return DrainingServer(app, bridge, drain_timeout_s, on_ready, tls)
 
 
 def run(server: DrainingServer, sock: socket.socket) -> bool:

@@ -60,7 +60,7 @@ class ServerMetrics(Observer):
         self._ttft = self._histogram("time_to_first_token_seconds", "Time to first token.", _FIRST_TOKEN_S)
         self._gap = self._histogram(
             "inter_token_latency_seconds",
-            "Time between two outputs of a request, per token of the later.",
+            "Time between two outputs of a request.",
             _PER_TOKEN_S,
         )
         self._tpot = self._histogram(
@@ -97,7 +97,8 @@ class ServerMetrics(Observer):
             self._prompt_tokens.inc(len(entry.request.prompt_token_ids))
             self._ttft.observe(max(0.0, now - entry.arrival))
         else:
-            self._gap.observe(max(0.0, now - entry.last_token) / count)
+            # Between outputs, not tokens: a step that accepted drafts is one gap; the other histogram is per token.
+            self._gap.observe(max(0.0, now - entry.last_token))
 
     def finished(self, entry: Entry, reason: str, now: float) -> None:
         """Count an end. Requests that were aborted or failed have no latency: nobody waited for their end."""

@@ -51,7 +51,8 @@ class GenerationCall:
     """One body of /v1/chat/completions or /v1/completions.
 
     `prompts`: texts, token ids or conversations. `max_tokens` None: as many as the context has room for.
-    `sampling` holds everything but `max_tokens`; its seed is None where the client gave none.
+    `sampling` holds everything but `max_tokens`; its seed is None where the client gave none. `echo`: the prompt's text
+    stands before the answer's.
     """
 
     chat: bool
@@ -65,6 +66,7 @@ class GenerationCall:
     include_usage: bool = False
     continuous_usage: bool = False
     return_token_ids: bool = False
+    echo: bool = False
 
     @property
     def num_choices(self) -> int:
@@ -126,7 +128,8 @@ def read_chat(body: Mapping[str, Any]) -> GenerationCall:
 
 def read_completion(body: Mapping[str, Any]) -> GenerationCall:
     """A body of /v1/completions."""
-    found = read_fields(body, {**COMMON, "prompt": Field(prompts)}, COMPLETION_NEUTRAL)
+    fields = {**COMMON, "prompt": Field(prompts), "echo": Field(boolean, False)}
+    found = read_fields(body, fields, COMPLETION_NEUTRAL)
     given = _required(found, "prompt")
     return _call(found, False, given, found["max_tokens"], "max_tokens")
 
@@ -147,6 +150,7 @@ def _call(
         include_usage=include_usage,
         continuous_usage=continuous,
         return_token_ids=found["return_token_ids"],
+        echo=found.get("echo", False),
     )
 
 
@@ -206,7 +210,7 @@ def messages(name: str, value: Any) -> list[Message]:
 
 def _message(name: str, value: Any) -> Message:
     fields = mapping(name, value)
-    for key in fields.keys() - {"role", "content"}:
+    for key in fields.keys() - {"role", "content", "name"}:
         # A client that sends an earlier answer back sends these too, empty.
         if key not in _EMPTY_MESSAGE_PARTS or fields[key] not in (None, [], ""):
             raise unsupported(f"{name}.{key[:64]}")
@@ -214,7 +218,9 @@ def _message(name: str, value: Any) -> Message:
     if role not in _ROLES:
         wanted = ", ".join(_ROLES)
         raise bad_request(f"'{name}.role' must be one of {wanted}", f"{name}.role", "invalid_value")
-    return {"role": _ROLES[role], "content": _content(f"{name}.content", fields.get("content"))}
+    found = {"role": _ROLES[role], "content": _content(f"{name}.content", fields.get("content"))}
+    # The participant's name is for the chat template, which may or may not show it.
+    return found if fields.get("name") is None else found | {"name": text(f"{name}.name", fields["name"])}
 
 
 def _content(name: str, value: Any) -> str:

@@ -14,9 +14,8 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
     """A document whose value is the list of tokens and whose places are those of the tokens in the shown line.
 
-    A token that needs quotes is shown in single quotes; one that holds a single quote is shown as it is, so that offsets inside
-    a token always hold.
-    """
+    A token that needs quotes is shown in single quotes; one that holds a single quote is shown as it is, so that
+    offsets inside a token always hold."""
     parts: list[str] = []
     starts: list[int] = []
     at = 0
@@ -32,14 +31,17 @@ def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
 
 
 def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
-    """Which program a command line starts, how many tokens its own words take, and how many positional words may follow.
+    """Which program a command line starts, how many tokens its own words take, and how many positional words may
+    follow.
 
     Knows `vllm serve MODEL`, `python -m vllm.entrypoints...`, `python -m sglang.launch_server`, `sglang serve MODEL`,
     `trtllm-serve [serve] MODEL`; (None, 0, 0) for anything else, such as bare flags.
     """
     words = [PurePath(token).name if not token.startswith("-") else token for token in tokens[:8]]
     at = 0
-    while at < len(words) and ("=" in words[at] and not words[at].startswith("-") or words[at] in ("env", "exec", "sudo", "nohup")):
+    while at < len(words) and (
+        ("=" in words[at] and not words[at].startswith("-")) or words[at] in ("env", "exec", "sudo", "nohup")
+    ):
         at += 1
     head = words[at : at + 3]
     if head[:2] in (["vllm", "serve"], ["vllm", "bench"]):

@@ -7,9 +7,11 @@ import re
 
 from specctl.diagnostics import Fix
 
-_CURLY = dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f\u00ab\u00bb"), '"') | dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b"), "'")
-_BARE_KEY = re.compile(r'([{,]\s*)([A-Za-z_][\w.-]*)(\s*:)')
-_BARE_VALUE = re.compile(r'(:\s*)([A-Za-z_./][\w./@-]*)(\s*[,}])')
+_CURLY = dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f\u00ab\u00bb"), '"') | dict.fromkeys(
+    map(ord, "\u2018\u2019\u201a\u201b"), "'"
+)
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_][\w.-]*)(\s*:)")
+_BARE_VALUE = re.compile(r"(:\s*)([A-Za-z_./][\w./@-]*)(\s*[,}])")
 _ESCAPE = re.compile(r"\\([{}\[\]\",: ])")
 _COMMENT = re.compile(r"(?m)(?<![:\"'])//[^\n]*|/\*.*?\*/|(?<=\s)#[^\n\"]*$", re.S)
 
@@ -75,13 +77,21 @@ def explain_json(text: str, offset: int) -> tuple[str | None, tuple[str, ...], F
         return f"{reason}; write {clean}", (), Fix((), clean)
     body = text.strip()
     if body.startswith(("'{", "{")) and body.count("{") > body.count("}"):
-        return "the value ends too early: a launcher may have split it at its blanks; quote it once as a whole", (), None
+        return (
+            "the value ends too early: a launcher may have split it at its blanks; quote it once as a whole",
+            (),
+            None,
+        )
     if re.search(r"\{\{|\{%|\$\{|<[A-Z_]+>", body):
         return "template marks are left in the text; render the template first", (), None
     if re.fullmatch(r"@?[\w./~-]+\.(json|ya?ml)", body):
         return "this flag takes the JSON text itself, not the name of a file", (), None
     if re.fullmatch(r"\[?[\w-]+\]?", body):
-        return f'a JSON object was wanted, such as {{"method": "{body.strip("[]")}", "num_speculative_tokens": 4}}', (), None
+        return (
+            f'a JSON object was wanted, such as {{"method": "{body.strip("[]")}", "num_speculative_tokens": 4}}',
+            (),
+            None,
+        )
     if offset >= len(text.rstrip()):
         return "the text ends too early", (), None
     return None, (), None

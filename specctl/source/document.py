@@ -12,7 +12,7 @@ from specctl.errors import MissingError
 MAX_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Something wrong with the text itself; `code` is one of the SPC0xx codes of reading."""
 
@@ -70,16 +70,18 @@ class Document:
 def read_file(path: Path) -> Document:
     """The text of a file as a document whose value is not read yet.
 
-    Raises `MissingError` where the file is missing or unreadable. Binary, empty and oversized files give a document with a problem.
-    """
+    Raises `MissingError` where the file is missing or unreadable. Binary, empty and oversized files give a document
+    with a problem."""
     try:
         if path.is_dir():
             raise MissingError(f"{path} is a folder; a file was wanted")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise MissingError(f"{path} does not exist (looked for {path.absolute()})",
-                           help="check the path; relative paths start from the current folder") from None
+        raise MissingError(
+            f"{path} does not exist (looked for {path.absolute()})",
+            help="check the path; relative paths start from the current folder",
+        ) from None
     except OSError as error:
         raise MissingError(f"{path} cannot be read: {error.strerror or error}") from None
     return from_bytes(str(path), data)
@@ -94,16 +96,26 @@ def from_bytes(source: str, data: bytes) -> Document:
         return document
     if b"\x00" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         document = Document(source, "", form)
-        document.refuse(Problem("SPC001", f"{source} is a binary file, not text; a YAML or JSON text was wanted",
-                                help="give the settings file, not a model or archive"))
+        document.refuse(
+            Problem(
+                "SPC001",
+                f"{source} is a binary file, not text; a YAML or JSON text was wanted",
+                help="give the settings file, not a model or archive",
+            )
+        )
         return document
     try:
         encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         document = Document(source, "", form)
-        document.refuse(Problem("SPC001", f"{source} is not UTF-8 text: byte {error.start} cannot be read",
-                                help="save the file as UTF-8"))
+        document.refuse(
+            Problem(
+                "SPC001",
+                f"{source} is not UTF-8 text: byte {error.start} cannot be read",
+                help="save the file as UTF-8",
+            )
+        )
         return document
     return Document(source, text.replace("\r\n", "\n"), form)
 

@@ -2,17 +2,19 @@
 
 For the rooms above:
 
-* `extract(argv)` returns `Flags`. `Flags.rest` is the command line without the setting flags (TARGET may have stood before or
+* `extract(argv)` returns `Flags`. `Flags.rest` is the command line without the setting flags (TARGET may have stood
+before or
   after them); the rest of `Flags` holds what was taken, in the words the user typed:
-  - `vllm`: tokens of vLLM's flags (`--speculative-config`, `-sc`, dotted keys, `--spec-method/-model/-tokens`, removed ones)
+  - `vllm`: tokens of vLLM's flags (`--speculative-config`, `-sc`, dotted keys, `--spec-method` ..., removed ones)
   - `sglang`: tokens of SGLang's `--speculative-*` flags and their kin
   - `configs`: files named by `--config`; `specs`: files or preset names given by `--spec`
   - `engine_command`: everything behind `--` (an engine's own command line)
   Flags of two engines in one command raise `UsageError` that names both.
-* `Flags.candidates()` splits them into settings: each `--speculative-config`, `--config` and `--spec` is one of its own.
+* `Flags.candidates()` splits them into settings: each `--speculative-config`, `--config` and `--spec` is one of its
+own.
 
-The command line turns `Flags` into specs and reports through `specctl.cli.settings.Settings` (on the Typer context as `ctx.obj`).
-"""
+The command line turns `Flags` into specs and reports through `specctl.cli.settings.Settings` (on the Typer context as
+`ctx.obj`)."""
 
 from __future__ import annotations
 
@@ -36,8 +38,14 @@ SGLANG_SWITCHES = frozenset(
         "--speculative-lookahead-one-branch",
     }
 )
-_SGLANG_EXTRA = ("--uno-lora-path", "--enable-multi-layer-eagle", "--decoupled-spec-", "--spec-trace-dir",
-                 "--no-speculative-", "--enable-nextn")
+_SGLANG_EXTRA = (
+    "--uno-lora-path",
+    "--enable-multi-layer-eagle",
+    "--decoupled-spec-",
+    "--spec-trace-dir",
+    "--no-speculative-",
+    "--enable-nextn",
+)
 
 # Removed vLLM flags: recognised so that they can be answered with the line that replaces them.
 VLLM_REMOVED = frozenset(
@@ -59,7 +67,7 @@ VLLM_REMOVED = frozenset(
     }
 )
 _VLLM_REMOVED_SWITCHES = frozenset({"--speculative-disable-mqa-scorer", "--disable-logprobs-during-spec-decoding"})
-_NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
+_NEGATIVE = r"^-\d+$|^-\d*\.\d+$"
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class Candidate:
 
 def is_option(token: str) -> bool:
     """Whether argparse would take the token for an option rather than for a value."""
-    return token.startswith("-") and len(token) > 1 and not _NEGATIVE.match(token) and " " not in token
+    return token.startswith("-") and len(token) > 1 and not re.match(_NEGATIVE, token) and " " not in token
 
 
 def owner(token: str) -> tuple[str, str] | None:
@@ -213,7 +221,8 @@ def extract(argv: Sequence[str]) -> Flags:
     names = {each.engine: each.tokens[0].split("=", 1)[0] for each in reversed(flags.taken)}
     if len(names) == 2 and any(each.engine == "vllm" and each.name not in VLLM_REMOVED for each in flags.taken):
         raise UsageError(
-            f"{names['vllm']} is a flag of vLLM and {names['sglang']} one of SGLang; one command takes the settings of one engine",
+            f"{names['vllm']} is a flag of vLLM and {names['sglang']} one of SGLang; "
+            "one command takes the settings of one engine",
             help=f"leave out {names['vllm']} or {names['sglang']}",
         )
     if len(names) == 2:
@@ -222,9 +231,11 @@ def extract(argv: Sequence[str]) -> Flags:
     return flags
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Given:
-    """One option of a parsed list: canonical flag, the index of its token, its value (None: a switch) and the value's index."""
+    """One option of a parsed list: canonical flag, the index of its token, its value (None: a switch) and the value's
+    index.
+    """
 
     flag: str
     typed: str
@@ -233,7 +244,7 @@ class Given:
     value_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Misuse:
     """What argparse would end at: `kind` is `unknown`, `ambiguous`, `value-missing`, `value-unwanted` or `stray`."""
 
@@ -248,9 +259,8 @@ def parse_options(
 ) -> tuple[list[Given], list[Misuse], list[int]]:
     """Read an option list as argparse does.
 
-    `table` maps a flag to `value`, `switch` or `many`. Prefixes are completed where one flag fits. `positionals`: how many
-    words without a flag are allowed. Returns options, misuses and the indexes of positional words.
-    """
+    `table` maps a flag to `value`, `switch` or `many`. Prefixes are completed where one flag fits. `positionals`: how
+    many words without a flag are allowed. Returns options, misuses and the indexes of positional words."""
     found: list[Given] = []
     wrong: list[Misuse] = []
     words: list[int] = []
@@ -268,9 +278,7 @@ def parse_options(
     return found, wrong, words
 
 
-def _option(
-    tokens: Sequence[str], at: int, table: Mapping[str, str], found: list[Given], wrong: list[Misuse]
-) -> int:
+def _option(tokens: Sequence[str], at: int, table: Mapping[str, str], found: list[Given], wrong: list[Misuse]) -> int:
     typed, equals, value = tokens[at].partition("=")
     flag = complete(typed, table)
     if isinstance(flag, tuple):

@@ -7,7 +7,6 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from specctl.diagnostics import Route, Span
-from specctl.source.damage import explain_json
 from specctl.source.document import Document, Problem
 
 MAX_DEPTH = 60
@@ -55,6 +54,7 @@ class _JsonReader:
         if depth > MAX_DEPTH:
             raise _JsonError(f"more than {MAX_DEPTH} levels of nesting", at)
         start = self.text[at : at + 1]
+        value: Any
         if start == "{":
             value, end = self.mapping(at, route, depth)
         elif start == "[":
@@ -88,7 +88,9 @@ class _JsonReader:
         for word, value in _WORDS.items():
             if self.text.startswith(word, at):
                 return value, at + len(word)
-        raise _JsonError("a value was wanted here" if at < len(self.text) else "the text ends where a value was wanted", at)
+        raise _JsonError(
+            "a value was wanted here" if at < len(self.text) else "the text ends where a value was wanted", at
+        )
 
     def mapping(self, at: int, route: Route, depth: int) -> tuple[dict[str, Any], int]:
         found: dict[str, Any] = {}
@@ -137,8 +139,13 @@ class _JsonReader:
         first = self.document.keys.get(route)
         place = f" (first at line {first.line}, column {first.column})" if first else ""
         self.document.problems.append(
-            Problem("SPC004", f"the key {key!r} stands twice{place}; the last one wins", span,
-                    help="keep one of them", route=route)
+            Problem(
+                "SPC004",
+                f"the key {key!r} stands twice{place}; the last one wins",
+                span,
+                help="keep one of them",
+                route=route,
+            )
         )
 
 
@@ -152,12 +159,20 @@ def read_json(document: Document, *, base: int = 0, text: str | None = None, pre
     try:
         document.value = reader.whole()
     except _JsonError as error:
+        from specctl.source.damage import explain_json
+
         help_text, notes, fix = explain_json(part, error.offset)
         line, column = part.count("\n", 0, error.offset) + 1, error.offset - part.rfind("\n", 0, error.offset)
         where = f"column {column}" if "\n" not in part.strip() else f"line {line}, column {column}"
         document.refuse(
-            Problem("SPC002", f"this is not JSON: {error.message}, at {where}",
-                    reader.span(error.offset, error.offset + 1), help=help_text, notes=notes, fix=fix)
+            Problem(
+                "SPC002",
+                f"this is not JSON: {error.message}, at {where}",
+                reader.span(error.offset, error.offset + 1),
+                help=help_text,
+                notes=notes,
+                fix=fix,
+            )
         )
     return document
 

@@ -13,6 +13,7 @@ from specctl.source.document import Document, Problem
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 60
 MAX_NODES = 200_000
+ODD_BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 
 
 class _TooMuch(Exception):
@@ -42,19 +43,32 @@ def _syntax_problem(document: Document, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     span = None
     if mark is not None:
-        offset = _offset(document.text, mark.line, mark.column)
+        odd = any(each in document.text for each in ODD_BREAKS)
+        offset = mark.index if odd else _offset(document.text, mark.line, mark.column)
         span = Span.of(document.text, offset, offset + 1)
     line = document.text.split("\n")[mark.line] if mark is not None and mark.line <= document.text.count("\n") else ""
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        return Problem("SPC003", f"this is not YAML: line {mark.line + 1} is indented with a tab", span,
-                       help="YAML is indented with blanks only; replace the tab by two blanks")
+    if mark is not None and "\t" in line[: len(line) - len(line.lstrip())]:
+        return Problem(
+            "SPC003",
+            f"this is not YAML: line {mark.line + 1} is indented with a tab",
+            span,
+            help="YAML is indented with blanks only; replace the tab by two blanks",
+        )
     if "{{" in line or "{%" in line:
-        return Problem("SPC003", f"this is not YAML{place}: template marks are left in the text", span,
-                       help="render the template first")
+        return Problem(
+            "SPC003",
+            f"this is not YAML{place}: template marks are left in the text",
+            span,
+            help="render the template first",
+        )
     reason = (error.problem or error.context or "it does not parse").replace("found character", "a character")
-    return Problem("SPC003", f"this is not YAML{place}: {reason}", span,
-                   help="check the indentation and the quotes of this line and the one before")
+    return Problem(
+        "SPC003",
+        f"this is not YAML{place}: {reason}",
+        span,
+        help="check the indentation and the quotes of this line and the one before",
+    )
 
 
 def _offset(text: str, line: int, column: int) -> int:
@@ -74,13 +88,25 @@ class _Walk:
         self.document = document
         self.construct = SafeConstructor()
         self.seen = 0
+        self.lines = document.text.split("\n")
+        # YAML also breaks lines at these; our places count newlines only.
+        self.odd_breaks = any(mark in document.text for mark in ODD_BREAKS)
 
     def span(self, node: Any) -> Span:
         start, end = node.start_mark, node.end_mark
-        if isinstance(node, yaml.ScalarNode) or start.line == end.line:
-            return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
-        line = self.document.text.split("\n")[start.line]
-        return Span(start.line + 1, start.column + 1, start.line + 1, max(len(line.rstrip()), start.column + 1) + 1)
+        if self.odd_breaks:
+            return Span.of(self.document.text, start.index, end.index)
+        first, column = self.inside(start.line, start.column)
+        last, end_column = self.inside(end.line, end.column)
+        if not isinstance(node, yaml.ScalarNode) and first != last:
+            last, end_column = first, max(len(self.lines[first].rstrip()), column + 1)
+        return Span(first + 1, column + 1, last + 1, end_column + 1)
+
+    def inside(self, line: int, column: int) -> tuple[int, int]:
+        """The place, moved to the end of the text where libyaml points behind it."""
+        if line >= len(self.lines):
+            line, column = len(self.lines) - 1, len(self.lines[-1])
+        return line, min(column, len(self.lines[line]))
 
     def value(self, node: Any, route: Route, depth: int) -> Any:
         self.seen += 1
@@ -95,7 +121,7 @@ class _Walk:
 
     def scalar(self, node: Any) -> Any:
         try:
-            return self.construct.construct_object(node)  # type: ignore[no-untyped-call]
+            return self.construct.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError):
             return node.value
 
@@ -123,6 +149,11 @@ class _Walk:
     def repeated(self, route: Route, node: Any) -> None:
         first = self.document.keys[route]
         self.document.problems.append(
-            Problem("SPC004", f"the key {route[-1]!r} stands twice (first at line {first.line}); the last one wins",
-                    self.span(node), help="keep one of them", route=route)
+            Problem(
+                "SPC004",
+                f"the key {route[-1]!r} stands twice (first at line {first.line}); the last one wins",
+                self.span(node),
+                help="keep one of them",
+                route=route,
+            )
         )

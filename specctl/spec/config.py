@@ -110,9 +110,8 @@ class SpecDecodeConfig:
 
     `num_speculative_tokens` is k: drafted tokens a step and request, the root not counted, the depth for a tree; None
     where the engine takes it from the checkpoint. `model` is the draft (folder, id or bundled name), None where the
-    method needs none. `engine_options[engine]` carries native keys that have no canonical meaning, as they were written.
-    Two specs are equal when they mean the same; `origin` and `places` are left out of the comparison.
-    """
+    method needs none. `engine_options[engine]` carries native keys that have no canonical meaning, as they were
+    written. Two specs are equal when they mean the same; `origin` and `places` are left out of the comparison."""
 
     method: Method
     num_speculative_tokens: int | None = None
@@ -162,7 +161,7 @@ class SpecDecodeConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SpecDecodeConfig:
-        """Build a spec from `as_dict`'s shape. For data that is known to be right; raises KeyError or TypeError else."""
+        """Build a spec from `as_dict`'s shape. Raises KeyError or TypeError for wrong data."""
         rest = dict(data)
         method_class = METHODS[rest.pop("method")]
         own = {row.name for row in fields(method_class)}

@@ -1,9 +1,8 @@
 """One frozen dataclass for each method of drafting; its fields are the keys that only this method has.
 
-`METHODS` maps the canonical name to the class. A method says of itself what it needs (`needs_model`: a draft checkpoint;
-`optional_model`: may take one) and whether a target must bring hidden states (`uses_hidden_states`), so that nobody else
-has to ask for it by name.
-"""
+`METHODS` maps the canonical name to the class. A method says of itself what it needs (`needs_model`: a draft
+checkpoint; `optional_model`: may take one) and whether a target must bring hidden states (`uses_hidden_states`), so
+that nobody else has to ask for it by name."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Method:
     """What all methods have in common. Never used by itself."""
 
@@ -21,6 +20,16 @@ class Method:
     uses_hidden_states: ClassVar[bool] = False
     runs_in_specctl: ClassVar[bool] = True
     summary: ClassVar[str] = ""
+
+    # Written once here: seventeen generated copies would be felt at every start of the command line.
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.__dict__.items())})"
 
     def own_keys(self) -> dict[str, Any]:
         """The method's own keys whose value differs from the default, tuples as lists, ready for JSON."""
@@ -32,15 +41,14 @@ class Method:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ngram(Method):
     """Copy what followed the last tokens when they stood in the text before.
 
     `prompt_lookup_min` and `prompt_lookup_max` bound the length of the matched suffix, in tokens. `search` says which
-    occurrence wins: `earliest` (longest match first, then the oldest place; vLLM's rule), `latest` (the youngest place),
-    `transformers` (the rule of its prompt lookup) or `trie` (a tree over all requests of the server, as SGLang keeps).
-    `shared_pool`: matches may come from other requests.
-    """
+    occurrence wins: `earliest` (longest match first, then the oldest place; vLLM's rule), `latest` (the youngest
+    place), `transformers` (the rule of its prompt lookup) or `trie` (a tree over all requests of the server, as
+    SGLang keeps). `shared_pool`: matches may come from other requests."""
 
     name: ClassVar[str] = "ngram"
     summary: ClassVar[str] = "copies what followed the last tokens earlier in the text"
@@ -56,7 +64,7 @@ class Ngram(Method):
         return bounds | super().own_keys()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Suffix(Method):
     """Follow the most frequent continuations in a suffix tree of this and earlier requests (SuffixDecoding)."""
 
@@ -68,7 +76,7 @@ class Suffix(Method):
     min_token_prob: float = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SuffixAutomaton(Method):
     """TensorRT-LLM's `SA`: longest suffix match in an automaton; -1 means no upper bound of the match."""
 
@@ -80,7 +88,7 @@ class SuffixAutomaton(Method):
     pool_size: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DraftModel(Method):
     """A smaller language model with the target's vocabulary proposes, token by token."""
 
@@ -90,7 +98,7 @@ class DraftModel(Method):
     heterogeneous_vocab: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Eagle(Method):
     """EAGLE (1 and 2): one decoder layer over the target's last hidden state and the next token's embedding."""
 
@@ -101,7 +109,7 @@ class Eagle(Method):
     parallel_drafting: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Eagle3(Method):
     """EAGLE-3: one layer over hidden states of several target layers; often a smaller draft vocabulary."""
 
@@ -113,7 +121,7 @@ class Eagle3(Method):
     aux_layers: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mtp(Method):
     """Multi-token prediction layers that ship with the target (DeepSeek, GLM, Qwen3-Next, ...)."""
 
@@ -124,7 +132,7 @@ class Mtp(Method):
     vanilla: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Medusa(Method):
     """Medusa: independent heads on the last hidden state, head i guessing the token i + 1 places ahead."""
 
@@ -135,7 +143,7 @@ class Medusa(Method):
     num_heads: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MlpSpeculator(Method):
     """MLP speculator: a small recurrent stack of linear layers over the last hidden state."""
 
@@ -145,7 +153,7 @@ class MlpSpeculator(Method):
     summary: ClassVar[str] = "a small recurrent stack on the last hidden state"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pard(Method):
     """PARD: a draft model trained with mask tokens, so that one forward drafts all k tokens."""
 
@@ -155,7 +163,7 @@ class Pard(Method):
     mask_token_id: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DFlash(Method):
     """DFlash: a block-diffusion draft that fills a block of mask tokens from the target's hidden states."""
 
@@ -167,7 +175,7 @@ class DFlash(Method):
     target_layer_ids: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DSpark(Method):
     """DSpark: parallel drafting with a Markov head between the places of a block."""
 
@@ -181,7 +189,7 @@ class DSpark(Method):
     target_layer_ids: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lookahead(Method):
     """Lookahead decoding (TensorRT-LLM 1.2.1 with its engine backend)."""
 
@@ -193,7 +201,7 @@ class Lookahead(Method):
     max_verification_set_size: int = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Uno(Method):
     """SGLang's UNO: the target drafts for itself through a LoRA adapter."""
 
@@ -202,7 +210,7 @@ class Uno(Method):
     summary: ClassVar[str] = "the target drafts for itself through a LoRA adapter"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Auto(Method):
     """The engine chooses (TensorRT-LLM's `AUTO`)."""
 
@@ -211,7 +219,7 @@ class Auto(Method):
     summary: ClassVar[str] = "the engine chooses"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CustomClass(Method):
     """A proposer that the user wrote; `model` holds its dotted import path."""
 
@@ -221,7 +229,7 @@ class CustomClass(Method):
     summary: ClassVar[str] = "a proposer class of the user's own"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExtractHiddenStates(Method):
     """No speculation: the engine dumps hidden states, as training data for a draft."""
 

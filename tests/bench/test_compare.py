@@ -218,3 +218,24 @@ def test_an_unmeasured_comparison_is_null_throughout() -> None:
 def test_divergence_form() -> None:
     found = replace(comparison(None, None), first_divergence=Divergence(3, 17, 0.5)).as_dict()
     assert found["first_divergence"] == {"request": 3, "token": 17, "margin": 0.5}
+
+
+def test_the_interval_has_the_width_of_the_normal_one() -> None:
+    """400 prompts, one repeat, the candidate's TPOT 0.9 or 1.1: standard error 0.005, so 1 ± 1.96 * 0.005."""
+    matched = [(record(n, tpot_s=1.0), record(n, tpot_s=0.9 if n % 2 else 1.1)) for n in range(400)]
+    interval = speedup_interval(matched, 0)
+    assert interval == [pytest.approx(1 / 1.0098, abs=0.001), pytest.approx(1 / 0.9902, abs=0.001)]
+
+
+def test_the_first_of_two_near_ties_is_told() -> None:
+    matched = [*outputs([7, 8, 9], [7, 8, 3]), (record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
+    assert compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2e-6}), 1e-3)) == ("near-tie", Divergence(0, 2, 1e-6))
+
+
+def test_the_mix_of_categories_does_not_widen_the_interval() -> None:
+    """One category is 3 times, the other 1 time as fast, without noise: every draw of this mix gives 1.5."""
+    matched = []
+    for n in range(8):
+        name, fast = ("coding", 0.01) if n % 2 else ("math", 0.03)
+        matched.append((record(n, category=name, tpot_s=0.03), record(n, category=name, tpot_s=fast)))
+    assert speedup_interval(matched, 0) == [pytest.approx(1.5), pytest.approx(1.5)]

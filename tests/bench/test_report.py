@@ -209,6 +209,13 @@ def test_an_interrupted_run_without_blocks_still_prints() -> None:
     assert num_failed(report) == 0
 
 
+def test_repeats_that_did_not_fit_are_told() -> None:
+    report = usual()
+    assert "repeats fitted" not in plain(report)
+    report["workload"]["repeats"] = 5
+    assert "Only 2 of 5 repeats fitted into the time; --repeats 5 runs them all." in plain(report)
+
+
 def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")

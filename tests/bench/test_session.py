@@ -12,7 +12,7 @@ from specctl.bench.load import Block, Job, Record
 from specctl.bench.session import WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
 from specctl.runtime import SamplingParams
 from specctl.spec.config import SpecDecodeConfig
-from tests.bench.stand_ins import workload
+from tests.bench.stand_ins import Clock, workload
 
 PROMPTS = workload(*["coding", "math"] * 8)
 SCHEDULE = Schedule(concurrency=(1, 4), repeats=3, warmup=2, seed=0, sampling=SamplingParams())
@@ -156,3 +156,25 @@ def test_ctrl_c_during_warmup_leaves_nothing_but_no_traceback() -> None:
     runners[0].stop_at = 0
     measured = measure(SCHEDULE, PROMPTS, runners, Told())
     assert (measured.interrupted, measured.blocks) == (True, {})
+
+
+@pytest.mark.parametrize(("limit_s", "repeats"), [(None, 5), (1000.0, 5), (25.0, 2), (29.9, 2), (30.0, 3), (1.0, 1)])
+def test_no_repeat_begins_that_would_end_too_late(limit_s: float | None, repeats: int) -> None:
+    """A repeat takes 10 s: two runtimes, 16 prompts in blocks of 4 at one stream, 1.25 s a block."""
+    clock = Clock()
+    log: list[tuple[str, int, tuple[Job, ...]]] = []
+    runners = [Runner(name, log) for name in ("baseline", "ngram")]
+    told = Told()
+    told.advance = lambda done, doing: setattr(clock, "now", clock.now + 1.25)  # type: ignore[method-assign] # noqa: ARG005
+    schedule = replace(SCHEDULE, concurrency=(1,), repeats=5, warmup=0, time_limit_s=limit_s)
+    measured = measure(schedule, PROMPTS, runners, told, clock)
+    assert measured.repeats == repeats
+    assert len(measured.of(0, 1)) == 4 * repeats
+
+
+def test_a_repeat_that_was_cut_does_not_count() -> None:
+    runners = three()
+    for runner in runners:
+        runner.stop_at = 6 + 20
+    measured = measure(SCHEDULE, PROMPTS, runners, Told())
+    assert (measured.repeats, measured.interrupted) == (1, True)

@@ -48,6 +48,9 @@ def test_the_text_says_keep_drop_and_plain() -> None:
         "Keep ngram (k=4) up to concurrency 1 and drop it above: "
         "TPOT changes by 1.50x [1.45, 1.55] at 1, 0.90x [0.85, 0.95] at 8."
     )
+    assert judge([row("ngram", 2, 1.5)]).text == (
+        "Keep ngram (k=4) at concurrency 2, the only level tested: TPOT is better by 1.50x [1.45, 1.55]."
+    )
     assert judge([row("ngram", 1, 0.9)]).text.startswith("Keep plain decoding")
 
 

@@ -28,6 +28,7 @@ def prompts(tmp_path: Path) -> str:
 
 def bench(models: tuple[str, str], prompts: str, *more: str) -> int:
     quick = ["--repeats", "1", "--warmup", "0", "--output-len", "8", "--concurrency", "1,2", "--dtype", "float64"]
+    quick += ["--threads", "1"]
     drafts = ["--draft", f"draft_model={models[1]}"]
     return run(["bench", models[0], *drafts, "--prompts", prompts, *quick, *more])
 
@@ -174,3 +175,21 @@ def test_a_target_that_is_not_there(prompts: str, capsys: pytest.CaptureFixture[
 def test_the_output_file_is_tried_before_the_target_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "no-such-model", "--output-json", "absent/out.json"]) == 3
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_threads_are_chosen_by_a_trial_and_said(
+    models: tuple[str, str], prompts: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    monkeypatch.setattr("specctl.bench.run.fastest", lambda *given: given[-1](1) or 1)
+    try:
+        quick = ["--repeats", "1", "--warmup", "0", "--output-len", "4", "--concurrency", "1", "--format", "json"]
+        assert run(["bench", models[0], "--prompts", prompts, *quick]) == 0
+        printed = capsys.readouterr()
+        assert json.loads(printed.out)["environment"]["threads"] == 1
+        assert "measured with 1 of 2 CPU threads" in printed.err
+    finally:
+        torch.set_num_threads(before)

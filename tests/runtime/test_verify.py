@@ -234,10 +234,18 @@ def test_seeds(checkpoint: Callable[..., Path]) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("temperature", -0.1), ("temperature", float("nan")), ("top_k", -1), ("top_p", 0.0), ("top_p", 1.1),
-     ("min_p", 2.0),
-     ("max_tokens", 0), ("seed", 2**64), ("stop", ("",))],
-)  # fmt: skip
+    [
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("top_k", -1),
+        ("top_p", 0.0),
+        ("top_p", 1.1),
+        ("min_p", 2.0),
+        ("max_tokens", 0),
+        ("seed", 2**64),
+        ("stop", ("",)),
+    ],
+)
 def test_sampling_values_out_of_range_are_named(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=field):
         SamplingParams(**{field: value})  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """An engine and a target that keep the runtime's contract without a model: tokens are bytes, answers are known.
 
 The answer to a prompt is `answer_text(prompt, seed)`, cut by max_tokens or a stop. Words in a prompt make things go
-wrong: REFUSE (the engine does not take it), BUG (adding throws), FAIL (the request fails after a step), DIE (the engine's
-thread dies).
+wrong: REFUSE (the engine does not take it), BUG (adding throws), FAIL (the request fails after a step), DIE (the step
+throws).
 """
 
 from __future__ import annotations

@@ -179,6 +179,18 @@ def _events(answer: httpx.Response) -> list[dict]:  # type: ignore[type-arg]
     return [json.loads(line) for line in lines]
 
 
+def test_echo(fake: Live) -> None:
+    body = {"model": "fake", "prompt": ["one", "two"], "temperature": 0, "max_tokens": 90, "echo": True}
+    whole = [c["text"] for c in fake.post("/v1/completions", json=body).json()["choices"]]
+    assert whole == [prompt + answer_text(prompt, None) for prompt in ("one", "two")]
+    texts = {0: "", 1: ""}
+    for event in _events(fake.post("/v1/completions", json=body | {"stream": True, "return_token_ids": True})):
+        texts[event["choices"][0]["index"]] += event["choices"][0]["text"]
+    assert [texts[0], texts[1]] == whole
+    ids = fake.post("/v1/completions", json=body | {"prompt": list(b"one")}).json()
+    assert ids["choices"][0]["text"] == whole[0]
+
+
 def test_usage_on_every_chunk(fake: Live) -> None:
     body = {"model": "fake", "messages": CHAT, "temperature": 0, "stream": True}
     options = {"include_usage": True, "continuous_usage_stats": True}

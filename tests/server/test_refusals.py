@@ -66,9 +66,7 @@ def test_unsupported_chat_fields_are_refused_by_name(fake: Live, field: str, val
     assert (error["type"], error["code"]) == ("invalid_request_error", "unsupported_parameter")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("echo", True), ("suffix", "x"), ("logprobs", 0), ("logprobs", 5), ("best_of", 3)]
-)
+@pytest.mark.parametrize(("field", "value"), [("suffix", "x"), ("logprobs", 0), ("logprobs", 5), ("best_of", 3)])
 def test_unsupported_completion_fields(fake: Live, field: str, value: Any) -> None:
     assert error_of(fake.post("/v1/completions", json=TEXT | {field: value}))["param"] == field
 
@@ -116,6 +114,7 @@ WRONG: list[tuple[str, Any]] = [
     ("stop_token_ids", [1.5]),
     ("stop_token_ids", [10**6]),
     ("stream", "yes"),
+    ("echo", True),
     ("stream_options", {"include_usage": True}),
     ("ignore_eos", 1),
     ("return_token_ids", "x"),
@@ -143,7 +142,8 @@ def test_wrong_values_name_the_field(fake: Live, field: str, value: Any) -> None
         ({"role": "tool", "content": "hi"}, "messages[0].role"),
         ({"role": "user"}, "messages[0].content"),
         ({"role": "user", "content": 5}, "messages[0].content"),
-        ({"role": "user", "content": "hi", "name": "me"}, "messages[0].name"),
+        ({"role": "user", "content": "hi", "name": 5}, "messages[0].name"),
+        ({"role": "user", "content": "hi", "weight": 1}, "messages[0].weight"),
         ({"role": "assistant", "content": "hi", "tool_calls": [{}]}, "messages[0].tool_calls"),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0].type"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0].text"),

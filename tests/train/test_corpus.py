@@ -7,6 +7,7 @@ from itertools import islice
 from random import Random
 
 import pytest
+
 from train.corpus import coding, math_problems, stories, summaries
 from train.corpus.build import TRAIN_SEED, bench_examples, documents, runs
 from train.corpus.words import Example, say

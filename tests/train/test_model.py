@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from train.model import Shape, TinyQwen3, _turn, rope_tables
 from train.start import copying_start
 

@@ -112,5 +112,7 @@ def write_prompts(path: Path, bench: list[Example]) -> None:
     for example in bench:
         counts[example.category] = counts.get(example.category, 0) + 1
         name = f"{example.category}-{example.kind}-{counts[example.category]:02d}"
-        rows.append({"id": name, "category": example.category, "messages": [{"role": "user", "content": example.prompt}]})
+        rows.append(
+            {"id": name, "category": example.category, "messages": [{"role": "user", "content": example.prompt}]}
+        )
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -9,7 +9,8 @@ from train.corpus.words import Example, person, say
 START, END, PAD = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 
 TEMPLATE = (
-    "{%- for message in messages -%}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' -}}{%- endfor -%}"
+    "{%- for message in messages -%}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+    "'<|im_end|>\\n' -}}{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
 )
 
@@ -27,9 +28,18 @@ def small_talk(rng: Random) -> Example:
     who = person(rng)
     ask, answer = rng.choice(
         (
-            ("{Hello|Hi|Good morning|Hey}{!|.|}", "Hello! {Ask me for|I can help with} code, a small sum, a summary or a story."),
-            ("{Hi|Hello}, {I am|my name is} {who}{.|!}", "Hello, {who}! {What shall we write|What can I do for you} today?"),
-            ("{Who are you|What are you|What can you do}?", "I am a small demo model. I write short code, sums, summaries and stories."),
+            (
+                "{Hello|Hi|Good morning|Hey}{!|.|}",
+                "Hello! {Ask me for|I can help with} code, a small sum, a summary or a story.",
+            ),
+            (
+                "{Hi|Hello}, {I am|my name is} {who}{.|!}",
+                "Hello, {who}! {What shall we write|What can I do for you} today?",
+            ),
+            (
+                "{Who are you|What are you|What can you do}?",
+                "I am a small demo model. I write short code, sums, summaries and stories.",
+            ),
             ("{Thanks|Thank you|Many thanks}{!|.|}", "You are welcome{!|.}"),
         )
     )

@@ -42,29 +42,45 @@ def _constant(rng: Random, code: Snippet) -> Edit | None:
         return None
     line = code.lines[at]
     lines = [*code.lines[:at], line[: match.start()] + new + line[match.end() :], *code.lines[at + 1 :]]
-    ask = say(rng, "{Change|Please change|Set} the {number|value|constant} {old} to {new}{.|:| in this code:}", old=old, new=new)
+    ask = say(
+        rng,
+        "{Change|Please change|Set} the {number|value|constant} {old} to {new}{.|:| in this code:}",
+        old=old,
+        new=new,
+    )
     return ask, lines
 
 
 def _docstring(rng: Random, code: Snippet) -> Edit | None:
     if not code.lines[0].startswith("def "):
         return None
-    text = say(rng, "{Return|Compute|Give back|Work out} the {adj} {noun}{.| of a {noun2}.}", adj=rng.choice(ADJECTIVES),
-               noun=rng.choice(code.words), noun2=identifier(rng, 1))
+    text = say(
+        rng,
+        "{Return|Compute|Give back|Work out} the {adj} {noun}{.| of a {noun2}.}",
+        adj=rng.choice(ADJECTIVES),
+        noun=rng.choice(code.words),
+        noun2=identifier(rng, 1),
+    )
     lines = [code.lines[0], f'    """{text}"""', *code.lines[1:]]
     return say(rng, '{Add|Please add|Put in} the docstring "{text}"{:| to this function:| here:}', text=text), lines
 
 
 def _comment(rng: Random, code: Snippet) -> Edit | None:
-    text = say(rng, "{adj} {words} {first|only|come last|for now|are checked}", adj=rng.choice(ADJECTIVES),
-               words=plural(rng.choice(code.words)))
+    text = say(
+        rng,
+        "{adj} {words} {first|only|come last|for now|are checked}",
+        adj=rng.choice(ADJECTIVES),
+        words=plural(rng.choice(code.words)),
+    )
     mark = "--" if code.language == "sql" else "//" if code.language == "javascript" else "#"
     ask = say(rng, '{Add|Put|Write} the comment "{text}" {on top|above the code|as the first line}{:|.}', text=text)
     return ask, [f"{mark} {text}", *code.lines]
 
 
 def _operator(rng: Random, code: Snippet) -> Edit | None:
-    spots = [(i, op) for i, line in enumerate(code.lines) for op in (" > ", " < ", " >= ", " <= ", " == ") if op in line]
+    spots = [
+        (i, op) for i, line in enumerate(code.lines) for op in (" > ", " < ", " >= ", " <= ", " == ") if op in line
+    ]
     if len(spots) != 1:
         return None
     at, old = spots[0]
@@ -78,7 +94,11 @@ def _print(rng: Random, code: Snippet) -> Edit | None:
     if code.language != "python" or not code.lines[-1].startswith("    return "):
         return None
     text = say(rng, "{adj} {word} {done|ready|found|checked}", adj=rng.choice(ADJECTIVES), word=rng.choice(code.words))
-    ask = say(rng, '{Print|Let it print|Make it print} "{text}" {before it returns|before the return|just before returning}{:|.}', text=text)
+    ask = say(
+        rng,
+        '{Print|Let it print|Make it print} "{text}" {before it returns|before the return|just before returning}{:|.}',
+        text=text,
+    )
     return ask, [*code.lines[:-1], f'    print("{text}")', code.lines[-1]]
 
 

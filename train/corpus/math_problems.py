@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from train.corpus.words import ADJECTIVES, CONTAINERS, DAYS, ITEMS, JOBS, Example, article, cap, people, place, plural, say
+from train.corpus.words import (
+    ADJECTIVES,
+    CONTAINERS,
+    DAYS,
+    ITEMS,
+    JOBS,
+    Example,
+    article,
+    cap,
+    people,
+    place,
+    plural,
+    say,
+    words,
+)
 
 CATEGORY = "math"
 
@@ -26,12 +40,23 @@ def _boxes(rng: Random) -> Example:
     one, two = people(rng, 2)
     return _finish(
         rng,
-        "{one} {has|owns|keeps} {boxes} {boxname} with {each} {things} in each. {{one}|Then {one}} {gives|hands|sends} {gone} "
+        "{one} {has|owns|keeps} {boxes} {boxname} with {each} {things} in each. {{one}|Then {one}} "
+        "{gives|hands|sends} {gone} "
         "{things} to {two}. How many {things} {are left|does {one} have now|remain}?",
-        "{{one} has {boxes} {boxname} with {each} {things} each|There are {boxes} {boxname} of {each} {things}}: {boxes} * {each} = "
-        "{all_of}. {After giving|{one} gives} {gone} to {two}{, | so }{all_of} - {gone} = {left} {are left|remain}.\nAnswer: {left}",
-        [one, two, boxes, each, gone], one=one, two=two, boxes=boxes, each=each, gone=gone, all_of=all_of, left=all_of - gone,
-        things=_things(rng), boxname=plural(rng.choice(CONTAINERS)),
+        "{{one} has {boxes} {boxname} with {each} {things} each|There are {boxes} {boxname} of {each} "
+        "{things}}: {boxes} * {each} = "
+        "{all_of}. {After giving|{one} gives} {gone} to {two}{, | so }{all_of} - {gone} = {left} {are "
+        "left|remain}.\nAnswer: {left}",
+        [one, two, boxes, each, gone],
+        one=one,
+        two=two,
+        boxes=boxes,
+        each=each,
+        gone=gone,
+        all_of=all_of,
+        left=all_of - gone,
+        things=_things(rng),
+        boxname=plural(rng.choice(CONTAINERS)),
     )
 
 
@@ -41,13 +66,28 @@ def _shop(rng: Random) -> Example:
     who = people(rng, 1)[0]
     return _finish(
         rng,
-        "{In {town}, {article} costs|At the shop in {town} {article} costs|{cap} costs} {price} coins and {article2} {cost} coins. "
-        "{who} {buys|wants|takes} {n} {first} and {m} {second}. {What does {who} pay|How many coins is that|What is the price}?",
-        "{The {first}|{n} {first}} cost {n} * {price} = {np} coins. {The {second}|{m} {second}} cost {m} * {cost} = {mc} coins. "
+        "{In {town}, {article} costs|At the shop in {town} {article} costs|{cap} costs} {price} coins and "
+        "{article2} {cost} coins. "
+        "{who} {buys|wants|takes} {n} {first} and {m} {second}. {What does {who} pay|How many coins is "
+        "that|What is the price}?",
+        "{The {first}|{n} {first}} cost {n} * {price} = {np} coins. {The {second}|{m} {second}} cost {m} * "
+        "{cost} = {mc} coins. "
         "Together {who} pays {np} + {mc} = {total} coins.\nAnswer: {total}",
-        [who, n, price, m, cost], who=who, town=place(rng), article=article(first), article2=article(second),
-        cap=cap(article(first)), n=n, m=m, price=price, cost=cost, first=plural(first), second=plural(second), np=n * price,
-        mc=m * cost, total=n * price + m * cost,
+        [who, n, price, m, cost],
+        who=who,
+        town=place(rng),
+        article=article(first),
+        article2=article(second),
+        cap=cap(article(first)),
+        n=n,
+        m=m,
+        price=price,
+        cost=cost,
+        first=plural(first),
+        second=plural(second),
+        np=n * price,
+        mc=m * cost,
+        total=n * price + m * cost,
     )
 
 
@@ -56,10 +96,18 @@ def _older(rng: Random) -> Example:
     one, two = people(rng, 2)
     return _finish(
         rng,
-        "{one} is {age} years old{.| and lives in {town}.} {two} is {gap} years {older|older than {one}}. How old {is {two}|will {two} be} in {later} years?",
+        "{one} is {age} years old{.| and lives in {town}.} {two} is {gap} years {older|older than {one}}. How "
+        "old {is {two}|will {two} be} in {later} years?",
         "{one} is {age}, {and {two} is {gap} years older|so {two}, who is {gap} years older}: {age} + {gap} = {now}. "
         "In {later} years {two} {is|will be} {now} + {later} = {then}.\nAnswer: {then}",
-        [one, two, age, gap, later], one=one, two=two, age=age, gap=gap, later=later, now=age + gap, then=age + gap + later,
+        [one, two, age, gap, later],
+        one=one,
+        two=two,
+        age=age,
+        gap=gap,
+        later=later,
+        now=age + gap,
+        then=age + gap + later,
         town=place(rng),
     )
 
@@ -69,10 +117,17 @@ def _share(rng: Random) -> Example:
     who = people(rng, 1)[0]
     return _finish(
         rng,
-        "{who} {shares|divides|splits} {total} {things} {equally|fairly|evenly} among {friends} {kids}. How many {things} does {one|each} {get|receive}?",
-        "{who} has {total} {things} {for|and} {friends} {kids}. {Each gets|That makes} {total} / {friends} = {each} {things}"
+        "{who} {shares|divides|splits} {total} {things} {equally|fairly|evenly} among {friends} {kids}. How "
+        "many {things} does {one|each} {get|receive}?",
+        "{who} has {total} {things} {for|and} {friends} {kids}. {Each gets|That makes} {total} / {friends} = "
+        "{each} {things}"
         "{| each}, because {friends} * {each} = {total}.\nAnswer: {each}",
-        [who, each * friends, friends], who=who, total=each * friends, friends=friends, each=each, things=_things(rng),
+        [who, each * friends, friends],
+        who=who,
+        total=each * friends,
+        friends=friends,
+        each=each,
+        things=_things(rng),
         kids=rng.choice(("friends", "children", "cousins", "neighbours", "classes", plural(rng.choice(JOBS)))),
     )
 
@@ -83,12 +138,24 @@ def _days(rng: Random) -> Example:
     who = people(rng, 1)[0]
     return _finish(
         rng,
-        "{On {one}|{one}:} {who} {verb} {a} {things}. {On {two} it was|On {two} {who} {verb}} {b}{,| more,} and on {three} {c}. "
+        "{On {one}|{one}:} {who} {verb} {a} {things}. {On {two} it was|On {two} {who} {verb}} {b}{,| more,} and "
+        "on {three} {c}. "
         "How many {things} {in all|altogether|is that in total}?",
-        "{On {one}|First, on {one},} {who} {verb} {a} {things}{, then | and }{b} on {two}: {a} + {b} = {ab}. {With|Adding} the {c} "
+        "{On {one}|First, on {one},} {who} {verb} {a} {things}{, then | and }{b} on {two}: {a} + {b} = {ab}. "
+        "{With|Adding} the {c} "
         "{of|from} {three}: {ab} + {c} = {abc} {things}.\nAnswer: {abc}",
-        [who, a, b, c, one, two, three], who=who, a=a, b=b, c=c, ab=a + b, abc=a + b + c, one=one, two=two, three=three,
-        things=_things(rng), verb=rng.choice("sold found packed painted counted made gathered fixed".split()),
+        [who, a, b, c, one, two, three],
+        who=who,
+        a=a,
+        b=b,
+        c=c,
+        ab=a + b,
+        abc=a + b + c,
+        one=one,
+        two=two,
+        three=three,
+        things=_things(rng),
+        verb=rng.choice(words("sold found packed painted counted made gathered fixed")),
     )
 
 
@@ -98,11 +165,20 @@ def _walk(rng: Random) -> Example:
     start, end = place(rng), place(rng)
     return _finish(
         rng,
-        "{who} {walks|rides|rows} from {start} {to|towards} {end} {at {speed} km an hour for {hours} hours|for {hours} hours at {speed} km an hour}"
+        "{who} {walks|rides|rows} from {start} {to|towards} {end} {at {speed} km an hour for {hours} hours|for "
+        "{hours} hours at {speed} km an hour}"
         "{, then|. After that it is} {more} km more. How {long is the way|many km is it|far is that}?",
-        "{In|For} {hours} hours at {speed} km an hour {who} {gets|makes|covers} {hours} * {speed} = {way} km. {From {start} to {end}|With the last {more} km} "
+        "{In|For} {hours} hours at {speed} km an hour {who} {gets|makes|covers} {hours} * {speed} = {way} km. "
+        "{From {start} to {end}|With the last {more} km} "
         "it is {way} + {more} = {all} km.\nAnswer: {all}",
-        [who, speed, hours, more], who=who, start=start, end=end, speed=speed, hours=hours, more=more, way=speed * hours,
+        [who, speed, hours, more],
+        who=who,
+        start=start,
+        end=end,
+        speed=speed,
+        hours=hours,
+        more=more,
+        way=speed * hours,
         all=speed * hours + more,
     )
 
@@ -112,12 +188,22 @@ def _rows(rng: Random) -> Example:
     who = people(rng, 1)[0]
     return _finish(
         rng,
-        "{A|The} {job} {who} {plants|lays|puts} {rows} rows of {each} {things}{ and|, then} {extra} {more|single ones} {by|beside} the {spot}. "
+        "{A|The} {job} {who} {plants|lays|puts} {rows} rows of {each} {things}{ and|, then} {extra} "
+        "{more|single ones} {by|beside} the {spot}. "
         "How many {things} {is that|are there}{?| in all?}",
-        "{who} has {rows} rows of {each} {things}: {rows} * {each} = {inrows}. {By|Beside} the {spot} {are|there are} {extra} more{, so |: }"
+        "{who} has {rows} rows of {each} {things}: {rows} * {each} = {inrows}. {By|Beside} the {spot} "
+        "{are|there are} {extra} more{, so |: }"
         "{inrows} + {extra} = {all}.\nAnswer: {all}",
-        [who, rows, each, extra], who=who, rows=rows, each=each, extra=extra, inrows=rows * each, all=rows * each + extra,
-        things=_things(rng), job=rng.choice(JOBS), spot=rng.choice("gate wall door fence stairs window pond road".split()),
+        [who, rows, each, extra],
+        who=who,
+        rows=rows,
+        each=each,
+        extra=extra,
+        inrows=rows * each,
+        all=rows * each + extra,
+        things=_things(rng),
+        job=rng.choice(JOBS),
+        spot=rng.choice(words("gate wall door fence stairs window pond road")),
     )
 
 
@@ -127,24 +213,39 @@ def _missing(rng: Random) -> Example:
     goal = have + need
     return _finish(
         rng,
-        "{who} {needs|wants} {goal} {things} {for the {event}|for {article}} {but has only|and already has} {have}. How many {are missing|more are needed|must {who} still get}?",
-        "{who} {needs|wants} {goal} {things} and has {have}. {Missing are|The rest is} {goal} - {have} = {need} {things}. "
+        "{who} {needs|wants} {goal} {things} {for the {event}|for {article}} {but has only|and already has} "
+        "{have}. How many {are missing|more are needed|must {who} still get}?",
+        "{who} {needs|wants} {goal} {things} and has {have}. {Missing are|The rest is} {goal} - {have} = {need} "
+        "{things}. "
         "{Check:|Indeed} {have} + {need} = {goal}.\nAnswer: {need}",
-        [who, goal, have], who=who, goal=goal, have=have, need=need, things=_things(rng), article=article(rng.choice(ITEMS)),
-        event=rng.choice("party fair parade play contest feast market wedding".split()),
+        [who, goal, have],
+        who=who,
+        goal=goal,
+        have=have,
+        need=need,
+        things=_things(rng),
+        article=article(rng.choice(ITEMS)),
+        event=rng.choice(words("party fair parade play contest feast market wedding")),
     )
 
 
 def _equation(rng: Random) -> Example:
     x, factor, plus = rng.randint(2, 9), rng.randint(2, 9), rng.randint(1, 30)
-    name = rng.choice("x y n a b k m t p w".split())
+    name = rng.choice(words("x y n a b k m t p w"))
     right = x * factor + plus
     return _finish(
         rng,
         "{Solve|Please solve|Find {v} in|What is {v} if} {f} * {v} + {p} = {r}{.|?}",
-        "{We start with|Take} {f} * {v} + {p} = {r}. {Subtract|Take away} {p}{ on both sides|}: {f} * {v} = {r} - {p} = {fx}. "
+        "{We start with|Take} {f} * {v} + {p} = {r}. {Subtract|Take away} {p}{ on both sides|}: {f} * {v} = {r} "
+        "- {p} = {fx}. "
         "Divide by {f}: {v} = {fx} / {f} = {x}.\nAnswer: {v} = {x}",
-        [factor, plus, right, name], v=name, f=factor, p=plus, r=right, fx=right - plus, x=x,
+        [factor, plus, right, name],
+        v=name,
+        f=factor,
+        p=plus,
+        r=right,
+        fx=right - plus,
+        x=x,
     )
 
 
@@ -155,15 +256,36 @@ def _compare(rng: Random) -> Example:
     high, low = max(a, b), min(a, b)
     return _finish(
         rng,
-        "{one} {has|collected|counted} {a} {things}, {two} {has {b}|only {b}|{b}}. Who has more{, and by how many|, and how many more}?",
-        "{one} has {a} {things} and {two} has {b}. {Since {high} is more than {low}|{high} is larger than {low}}, {more} has more. "
+        "{one} {has|collected|counted} {a} {things}, {two} {has {b}|only {b}|{b}}. Who has more{, and by how "
+        "many|, and how many more}?",
+        "{one} has {a} {things} and {two} has {b}. {Since {high} is more than {low}|{high} is larger than "
+        "{low}}, {more} has more. "
         "The difference {is|between them is} {high} - {low} = {gap} {things}.\nAnswer: {more}, {gap} more",
-        [one, two, a, b], one=one, two=two, a=a, b=b, high=high, low=low, more=more, gap=high - low, things=_things(rng), less=less,
+        [one, two, a, b],
+        one=one,
+        two=two,
+        a=a,
+        b=b,
+        high=high,
+        low=low,
+        more=more,
+        gap=high - low,
+        things=_things(rng),
+        less=less,
     )
 
 
 PROBLEMS: list[Callable[[Random], Example]] = [
-    _boxes, _shop, _older, _share, _days, _walk, _rows, _missing, _equation, _compare,
+    _boxes,
+    _shop,
+    _older,
+    _share,
+    _days,
+    _walk,
+    _rows,
+    _missing,
+    _equation,
+    _compare,
 ]
 
 

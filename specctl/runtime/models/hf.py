@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils import logging
 
 from specctl.errors import SpecctlError
 from specctl.runtime.kv_cache import Span
@@ -117,6 +118,7 @@ class AdaptedModel:
 
 def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> AdaptedModel:
     """Load ``folder`` through transformers; raises SpecctlError with transformers' own reason."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
     except (ValueError, OSError, ImportError, KeyError, RuntimeError) as error:

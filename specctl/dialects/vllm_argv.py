@@ -1,0 +1,295 @@
+"""A vLLM command line, taken apart as vLLM's own parser does it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from specctl.diagnostics import Route
+from specctl.dialects.engine_flags import VLLM_SHORT, VLLM_SWITCHES, VLLM_VALUES
+from specctl.dialects.foreign import explain_key
+from specctl.dialects.reading import Finding, Reading, nearest, shown
+from specctl.dialects.vllm import REMOVED_FLAGS, ROWS
+from specctl.dialects.vllm_carriers import SHORT_KEYS, Carrier, add_short, json_text, yaml_entries
+from specctl.errors import MissingError
+from specctl.source import read_file, read_yaml
+from specctl.source.command import entry_of
+from specctl.source.damage import repaired
+from specctl.source.flags import Given, Misuse, parse_options
+
+_HUMAN = re.compile(r"^(\d+(?:\.\d+)?)([kKmMgGtT])$")
+_POWERS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def from_argv(reading: Reading) -> Carrier:
+    """A command line behind `vllm serve MODEL`."""
+    document = reading.document
+    carrier = Carrier(document)
+    tokens: list[str] = document.value
+    _, skip, positionals = entry_of(tokens)
+    table = flag_table()
+    words = [_spelled(token) for token in tokens]
+    options, wrong, positional = parse_options(words[skip:], table | _dotted(words), positionals)
+    for index in positional:
+        reading.around.target = reading.around.target or tokens[index + skip]
+    for misuse in wrong:
+        _misuse(reading, misuse, tokens, skip)
+    _flags(reading, carrier, options, skip)
+    return carrier
+
+
+def flag_table() -> dict[str, str]:
+    """vLLM's flags by the number of their values."""
+    table = {f"--{name}": "value" for name in VLLM_VALUES} | {f"--{name}": "switch" for name in VLLM_SWITCHES}
+    table |= {short: table.get(f"--{name}", "value") for short, name in VLLM_SHORT.items()}
+    return table | dict.fromkeys(
+        ("--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"), "value"
+    )
+
+
+def _spelled(token: str) -> str:
+    """vLLM reads underscores in a flag as dashes."""
+    if not token.startswith("--"):
+        return token
+    name, equals, value = token.partition("=")
+    head, dot, tail = name.partition(".")
+    return head.replace("_", "-") + dot + tail + equals + value
+
+
+def _dotted(tokens: list[str]) -> dict[str, str]:
+    names = {token.split("=", 1)[0] for token in tokens if re.match(r"^(--[\w-]+|-[a-z]+)\.[\w.+-]+", token)}
+    return dict.fromkeys(names, "value")
+
+
+def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int) -> None:
+    route: Route = (wrong.at + skip,)
+    token = tokens[wrong.at + skip].split("=", 1)[0]
+    if wrong.kind == "unknown":
+        reading.say(unknown_flag(reading, token, tokens, wrong.at + skip))
+    elif wrong.kind == "ambiguous":
+        reading.say(
+            Finding(
+                "SPC008",
+                f"{token} is short for several flags: {', '.join(wrong.names[:6])}",
+                route,
+                help="write the flag in full; the JSON goes to --speculative-config",
+            )
+        )
+    elif wrong.kind == "value-missing":
+        reading.say(Finding("SPC008", f"{token} needs a value", route, help=f"write {token} VALUE"))
+    elif wrong.kind == "value-unwanted":
+        reading.say(Finding("SPC008", f"{token} takes no value", route, help=f"write {token} alone"))
+    else:
+        reading.say(
+            Finding(
+                "SPC008",
+                f"{shown(wrong.token)} is left over: no flag takes it",
+                route,
+                help="quote the whole JSON once, so that it reaches the flag in one piece",
+            )
+        )
+
+
+def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Finding:
+    """The finding for a flag that vLLM does not have, with the line that replaces it where one does."""
+    value = tokens[at + 1] if at + 1 < len(tokens) and not tokens[at + 1].startswith("--") else None
+    message = f"vLLM {reading.release} has no flag {token}"
+    if token in REMOVED_FLAGS:
+        key = REMOVED_FLAGS[token]
+        if key is None:
+            return Finding("SPC007", message + " (removed)", (at,), help="nothing takes its place; leave it out")
+        example = value if value is not None and re.fullmatch(r"\d+", value) else json.dumps(value or "...")
+        return Finding(
+            "SPC007",
+            message + " (removed)",
+            (at,),
+            help=f"""it is a key now: --speculative-config '{{"{key}": {example}, ...}}'""",
+        )
+    if token.lstrip("-") and token.startswith("---"):
+        near = nearest("--" + token.lstrip("-"), flag_table())
+        return Finding(
+            "SPC007", message, (at,), help=f"write {near} with two dashes" if near else "a flag has two dashes"
+        )
+    foreign = explain_key(token, int(value) if value and value.isdigit() else value, "vllm")
+    if foreign:
+        return Finding("SPC007", message, (at,), help=foreign + " of --speculative-config")
+    near = nearest(token, flag_table())
+    return Finding(
+        "SPC007",
+        message,
+        (at,),
+        help=f"did you mean {near}?" if near else "settings of speculation go into --speculative-config '{...}'",
+    )
+
+
+def _flags(reading: Reading, carrier: Carrier, options: list[Given], skip: int) -> None:
+    short: dict[str, tuple[Any, Route]] = {}
+    dotted: list[Given] = []
+    config = [each for each in options if each.flag == "--config"]
+    if config:
+        _config_file(reading, carrier, config[-1], skip)
+    whole = [each for each in options if each.flag in ("--speculative-config", "-sc")]
+    for each in options:
+        flag, route = each.flag, (each.value_at + skip,)
+        if each in whole or each.flag == "--config":
+            continue
+        if flag.startswith(("--speculative-config.", "-sc.")):
+            dotted.append(each)
+        elif flag in ("--spec-method", "--spec-model", "--spec-tokens"):
+            short[SHORT_KEYS[flag[2:].replace("-", "_")]] = (each.value, route)
+        else:
+            _other(reading, each, skip)
+    if whole:
+        _whole(reading, carrier, whole, skip)
+    if dotted:
+        _dotted_object(reading, carrier, dotted, skip, bool(whole))
+    _short_types(reading, short)
+    add_short(reading, carrier, short)
+
+
+def _whole(reading: Reading, carrier: Carrier, whole: list[Given], skip: int) -> None:
+    last = whole[-1]
+    if len(whole) > 1 or carrier.entries:
+        reading.say(
+            Finding(
+                "SPC004",
+                "--speculative-config is given more than once; the last one replaces the others whole",
+                (last.at + skip,),
+                severity="warning",
+                help="keep one of them",
+            )
+        )
+    span = reading.document.values[(last.value_at + skip,)]
+    text = last.value or ""
+    start = sum(len(line) + 1 for line in reading.document.text.split("\n")[: span.line - 1]) + span.column - 1
+    base = reading.document.text.find(text, start) if text else start
+    json_text(reading, carrier, text, base)
+
+
+def _dotted_object(reading: Reading, carrier: Carrier, dotted: list[Given], skip: int, whole: bool) -> None:
+    if whole:
+        reading.say(
+            Finding(
+                "SPC004",
+                "dotted keys replace the whole JSON of --speculative-config, they do not add to it",
+                (dotted[0].at + skip,),
+                severity="warning",
+                help="put all keys into the JSON",
+            )
+        )
+    found: dict[str, Any] = {}
+    reading.blocked = False
+    for each in dotted:
+        path = each.flag.split(".", 1)[1].split(".")
+        at: dict[str, Any] = found
+        for part in path[:-1]:
+            inner = at.setdefault(part, {})
+            at = inner if isinstance(inner, dict) else at
+        value = _decode(reading, each, skip)
+        if path[-1].endswith("+"):
+            at.setdefault(path[-1][:-1], []).extend(str(each.value).split(","))
+        else:
+            at[path[-1]] = value
+        route = (path[0],)
+        reading.document.values[route] = reading.document.values[(each.value_at + skip,)]
+        reading.document.keys[route] = reading.document.values[(each.at + skip,)]
+    carrier.entries = [(key, item, (key,)) for key, item in found.items()]
+    carrier.present = True
+
+
+def _decode(reading: Reading, each: Given, skip: int) -> Any:
+    text = each.value or ""
+    human = _HUMAN.match(text)
+    if human:
+        number = int(float(human.group(1)) * _POWERS[human.group(2)])
+        reading.say(Finding("SPC010", f"{text} is read as {number}", (each.value_at + skip,), help=f"write {number}"))
+        return number
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _short_types(reading: Reading, short: dict[str, tuple[Any, Route]]) -> None:
+    """`--spec-tokens` is a number and `--spec-method` one of a list before anything else is read."""
+    if "num_speculative_tokens" in short:
+        raw, route = short["num_speculative_tokens"]
+        try:
+            short["num_speculative_tokens"] = (int(raw), route)
+        except ValueError:
+            reading.say(
+                Finding("SPC006", f"--spec-tokens is {shown(raw)}; a whole number was wanted", route, help="write 3")
+            )
+            del short["num_speculative_tokens"]
+            reading.notes["count_unreadable"] = True
+
+
+def _config_file(reading: Reading, carrier: Carrier, given: Given, skip: int) -> None:
+    path = Path(given.value or "")
+    if path.suffix not in (".yaml", ".yml"):
+        reading.say(
+            Finding(
+                "SPC012",
+                f"--config takes a .yaml or .yml file, not {path.name!r}",
+                (given.value_at + skip,),
+                help="rename the file to .yaml; JSON is YAML too",
+            )
+        )
+        return
+    try:
+        document = read_file(path)
+    except MissingError as error:
+        reading.say(Finding("SPC012", error.message, (given.value_at + skip,), help=error.help))
+        return
+    read_yaml(document)
+    if not document.readable or not isinstance(document.value, dict):
+        reading.document.problems += document.problems
+        reading.blocked = reading.blocked or not document.readable
+        return
+    outer, reading.document = reading.document, document
+    yaml_entries(reading, carrier, document.value)
+    reading.document = outer
+    for _key, _, route in carrier.entries:
+        outer.values.setdefault(route, outer.values[(given.value_at + skip,)])
+
+
+def _other(reading: Reading, each: Given, skip: int) -> None:
+    """Another flag of the engine: a surrounding of the setting."""
+    name = VLLM_SHORT.get(each.flag, each.flag.lstrip("-")).replace("-", "_")
+    if each.value is None:
+        reading.around.args[name.removeprefix("no_")] = not name.startswith("no_")
+        return
+    reading.around.args[name] = _typed(each.value)
+    if name == "model":
+        reading.around.target = reading.around.target or each.value
+    clean = repaired(each.value) if "{" in each.value else None
+    text = clean[1] if clean else each.value
+    if _looks_like_setting(text):
+        reading.say(
+            Finding(
+                "SPC325",
+                f"{each.flag} holds what looks like a setting of speculation; there it has no effect",
+                (each.value_at + skip,),
+                help=f"give it to --speculative-config '{text}'",
+            )
+        )
+
+
+def _typed(text: str) -> Any:
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    human = _HUMAN.match(text)
+    return int(float(human.group(1)) * _POWERS[human.group(2)]) if human else text
+
+
+def _looks_like_setting(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    keys = {row.key for row in ROWS}
+    return isinstance(value, dict) and (
+        "num_speculative_tokens" in value or ("method" in value and bool(keys & set(value)))
+    )

@@ -1,0 +1,38 @@
+"""The report of a conversion: what was said about the source, and what was lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from specctl.diagnostics import ERROR, Diagnostic, Result
+from specctl.dialects.reading import Finding
+from specctl.rules.catalog import rules
+from specctl.rules.report import Report
+from specctl.spec import SpecDecodeConfig
+
+
+def with_losses(
+    report: Report | None, spec: SpecDecodeConfig, losses: Sequence[Finding], engine: str, release: str
+) -> Report:
+    """A report for the conversion: the source's own diagnostics, then the losses."""
+    lost = tuple(_diagnostic(finding) for finding in losses)
+    if report is None:
+        base = Result(spec.origin.source, "", spec.origin.dialect, engine, release, "accepts", spec.as_dict(), {})
+    else:
+        base = report.result
+    bad = any(each.severity == ERROR for each in lost)
+    verdict = "refuses" if bad else base.verdict
+    return Report(replace(base, diagnostics=(*base.diagnostics, *lost), verdict=verdict), spec)
+
+
+def _diagnostic(finding: Finding) -> Diagnostic:
+    rule = rules().get(finding.code)
+    return Diagnostic(
+        finding.code,
+        rule.name if rule else "",
+        finding.severity or (rule.severity if rule else ERROR),
+        finding.message,
+        help=finding.help,
+        notes=finding.notes,
+    )

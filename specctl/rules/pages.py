@@ -1,0 +1,103 @@
+"""The pages that `specctl explain` prints, and the table of rules in the documentation."""
+
+from __future__ import annotations
+
+import textwrap
+
+from specctl.dialects.foreign import title
+from specctl.rules.catalog import Rule, rules
+from specctl.rules.examples import examples_of, prose_of
+
+# One home for the definitions; bench and server compute what stands here.
+_TERMS: tuple[tuple[str, str], ...] = (
+    ("acceptance rate", "accepted drafted tokens / drafted tokens"),
+    (
+        "mean acceptance length",
+        "1 + accepted / drafts: tokens emitted per verify step that had a draft, the bonus token included; between 1 "
+        "and k + 1. This is vLLM's definition",
+    ),
+    (
+        "mean acceptance length, all steps",
+        "the same over all verify steps, those without a draft counted too (n-gram often has none)",
+    ),
+    (
+        "acceptance per position",
+        "steps that accepted position i / drafts; it never rises from one position to the next",
+    ),
+    (
+        "conditional acceptance per position",
+        "steps that accepted position i / steps that accepted the position before it",
+    ),
+    (
+        "TPOT",
+        "of a request: (time of its last token - time of its first) / (output tokens - 1); requests with one token are "
+        "left out; the mean is over requests",
+    ),
+    ("TTFT", "from sending a request to its first token"),
+    ("tpot_speedup", "baseline mean TPOT / candidate mean TPOT"),
+    (
+        "break_even_acceptance_length",
+        "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs",
+    ),
+)
+_COUNTING = """\
+Accepted is what verification accepted, before a stop or max_tokens cuts the block. The prefill step is no
+verify step. A step without drafted tokens counts as a verify step only. Drafts are cut by the context limit,
+not by max_tokens. Gaps between tokens are never compared between runs with and without a draft, since one chunk
+can carry several tokens.
+
+SGLang's accept length equals the mean acceptance length for a chain that drafts in every step; its rate divides
+by the configured width. TensorRT-LLM's acceptanceLength is the same per iteration, but 0.0 where nothing was
+drafted.
+"""
+
+
+def metrics() -> str:
+    """The definitions of everything that bench prints."""
+    lines: list[str] = []
+    for name, meaning in _TERMS:
+        lines += [name, *textwrap.wrap(meaning + ".", 96, initial_indent="    ", subsequent_indent="    ")]
+    counting = [textwrap.fill(part, 100) for part in _COUNTING.split("\n\n")]
+    return "\n".join([*lines, "", *"\n\n".join(counting).split("\n")]) + "\n"
+
+
+def page(rule: Rule) -> str:
+    """The page of one rule as text."""
+    engines = ", ".join(title(engine) for engine in rule.engines) or "all engines"
+    lines = [f"{rule.code} {rule.name} ({rule.severity}; {engines})", "", prose_of(rule.page)]
+    if rule.needs:
+        lines += [
+            "",
+            f"Needs the config.json of the {' and the '.join(rule.needs)}; without it the rule is reported as skipped.",
+        ]
+    for example in examples_of(rule):
+        lines += ["", "Wrong:" if example.bad else "Right:", *_shown(example.label, example.text)]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(label: str, text: str) -> list[str]:
+    return [
+        f"    {line}"
+        for line in textwrap.wrap(
+            f"{label}: {text}", 112, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    ]
+
+
+def table() -> str:
+    """docs/rules.md, made from the rules."""
+    lines = [
+        "# Rules",
+        "",
+        "Made from the rules by `python -m specctl.rules.index_writer`; `specctl explain CODE` prints a page.",
+        "",
+        "| code | name | severity | engines | needs | what |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for rule in rules().values():
+        engines = ", ".join(title(engine) for engine in rule.engines) or "all"
+        what = rule.title.replace("|", "\\|")
+        lines.append(
+            f"| {rule.code} | {rule.name} | {rule.severity} | {engines} | {', '.join(rule.needs) or '-'} | {what} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""The other engine has no such method."""

@@ -1,0 +1,3 @@
+"""The converted setting says the same word, but the engines mean different things by it."""
+
+SEVERITY = "warning"
