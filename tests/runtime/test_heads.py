@@ -27,7 +27,7 @@ from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.models.recognise import recognise
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3, Pard
-from tests.runtime.head_kit import MADE, MadeHead, eagle, eagle3, make_head, mtp
+from tests.runtime.head_kit import MADE, SIZES, MadeHead, eagle, eagle3, make_head, mtp
 from tests.runtime.kit import ask, run
 
 PROMPTS = {
@@ -327,6 +327,9 @@ def test_a_bad_head_is_named_with_file_tensor_found_and_wanted(
     ("change", "says"),
     [
         ({"hidden_size": 64}, "64"),
+        ({"num_hidden_layers": "one"}, "num_hidden_layers is 'one'"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": "big"}}, r"config\.json"),
+        ({"rms_norm_eps": "tiny"}, r"config\.json"),
         ({"hidden_size": None}, "no whole number under hidden_size"),
         ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope type 'dynamic'"),
         ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": "2,1,0"}}, "list of whole numbers"),
@@ -338,6 +341,33 @@ def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callabl
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(SpecctlError, match=says):
         make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+
+
+def test_the_block_reference_is_what_transformers_computes(
+    exact: Callable[..., Target], oracle: Oracle, tmp_path: Path
+) -> None:
+    """transformers has this architecture under the name of one model; only two tensors are called differently."""
+    families = pytest.importorskip("transformers.models.muse_glimmer_assistant.modeling_muse_glimmer_assistant")
+    made = make_head("dflash", exact(), tmp_path / "head")
+    raw = json.loads((made.folder / "config.json").read_text())
+    sizes = {key: raw[key] for key in SIZES if key not in ("rope_theta", "vocab_size")}
+    config = families.MuseGlimmerAssistantConfig(
+        **sizes,
+        rope_parameters={"rope_type": "default", "rope_theta": raw["rope_theta"]},
+        layer_types=["full_attention"] * raw["num_hidden_layers"],
+        **raw["dflash_config"],
+    )
+    model = families.MuseGlimmerAssistantModel(config).double().eval()
+    renamed = {"fc.weight": "encoder.fc.weight", "hidden_norm.weight": "encoder.output_norm_enc.weight"}
+    stored = load_file(made.folder / "model.safetensors")
+    model.load_state_dict({renamed.get(name, name): value for name, value in stored.items()})
+    for tokens in PROMPTS.values():
+        states = oracle.states(tokens)
+        context = torch.cat([states[tap] for tap in made.taps], -1)[None]
+        block = exact().model.embedding[[5, *[raw["dflash_config"]["mask_token_id"]] * 4]][None]
+        with torch.inference_mode():
+            out = model(noise_embeds=block, context_hidden_states=context).last_hidden_state[0, 1:]
+        assert (out @ exact().model.head.T).argmax(-1).tolist() == made.reference([*tokens, 5], states, 4)
 
 
 @pytest.mark.parametrize("kind", MADE)

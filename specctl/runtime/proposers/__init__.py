@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from specctl.runtime.draft import Proposer
     from specctl.runtime.target import Target
 
+# vLLM accepts mlp_speculator and has no runner for it (0.31); here it runs.
 PROPOSERS: dict[str, tuple[str, str]] = {
     "ngram": ("specctl.runtime.proposers.ngram", "NgramProposer"),
     "suffix": ("specctl.runtime.proposers.suffix", "SuffixProposer"),

@@ -76,7 +76,7 @@ def load_dflash(files: HeadFiles, taps: Sequence[int] | None, mask: int | None) 
     config = files.layer_config(text)
     if "sliding_attention" in (text.get("layer_types") or []):
         raise files.refuse("layers with a sliding window do not run here")
-    width, num_layers = config.hidden_size, files.number(text, "num_hidden_layers")
+    width, num_layers = config.hidden_size, files.num_layers(text)
     hidden_layers = _taps(files, taps)
     shape = files.shape(config, num_layers)
     layers = [read_layer(weights, f"layers.{i}.", shape) for i in range(num_layers)]

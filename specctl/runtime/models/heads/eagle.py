@@ -38,7 +38,7 @@ def load_eagle(files: HeadFiles) -> EagleHead:
     head = files.target.head
     if head.shape[1] != width:
         raise files.refuse(f"hidden_size is {width}, the target's is {head.shape[1]}", OTHER_TARGET)
-    num_layers = files.config.get("num_hidden_layers", 1)
+    num_layers = files.num_layers(files.config)
     shape = files.shape(config, num_layers)
     layers = [
         read_layer(files.weights, f"layers.{i}.", shape, input_norm=None if i == 0 else "input_layernorm")

@@ -73,6 +73,10 @@ class HeadFiles:
             raise self.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
         return value
 
+    def num_layers(self, config: Mapping[str, Any]) -> int:
+        """Layers that ``config`` states; one where it says nothing."""
+        return self.number(config, "num_hidden_layers") if "num_hidden_layers" in config else 1
+
     def layer_config(self, config: Mapping[str, Any]) -> LlamaConfig:
         """The sizes and rotations in ``config`` under the names of a current transformers config.
 
@@ -82,7 +86,10 @@ class HeadFiles:
         if absent:
             raise self.refuse(f"no whole number under {', '.join(absent)}")
         keys = {key: config[key] for key in (*_SIZES, *_OPTIONAL) if config.get(key) is not None}
-        made = LlamaConfig(**keys)
+        try:
+            made = LlamaConfig(**keys)
+        except Exception as error:  # transformers checks types and rotations in its own ways
+            raise self.refuse(f"transformers does not take its sizes: {error}") from error
         kind = (made.rope_parameters or {}).get("rope_type", "default")
         if kind not in ROPE_TYPES:
             raise self.refuse(f"rope type {kind!r} does not run here; {', '.join(ROPE_TYPES)} do")
@@ -96,7 +103,10 @@ class HeadFiles:
         self, config: LlamaConfig, shape: StackShape, layers: list[LayerWeights], products: Sequence[Tensor]
     ) -> Stack:
         """The layers with their rotation tables; ``products``: the head's other matrices."""
-        cos, sin = rope_tables(config, shape.head_dim, self.positions, self.target.dtype, self.target.device)
+        try:
+            cos, sin = rope_tables(config, shape.head_dim, self.positions, self.target.dtype, self.target.device)
+        except (TypeError, ValueError, KeyError) as error:
+            raise self.refuse(f"its rotations cannot be computed: {error}") from error
         linear = Linear([*products, *(weight for layer in layers for weight in layer.products())])
         return Stack(shape, layers, cos, sin, linear)
 

@@ -124,7 +124,7 @@ def load_mtp(files: HeadFiles) -> MtpHead:
     """
     nested = files.config.get("text_config")
     raw = nested if isinstance(nested, dict) else files.config
-    layout, names = _layout(files, raw.get("num_hidden_layers", 0), str(raw.get("model_type", "")))
+    layout, names = _layout(files, files.num_layers(raw), str(raw.get("model_type", "")))
     config = files.layer_config(raw)
     width, weights = config.hidden_size, files.weights
     shape = files.shape(config, 1)
