@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from specctl.runtime.acceptance import make_verifier
 from specctl.runtime.engine import Engine, EngineOptions
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.proposers import Slots, make_proposer
 from specctl.runtime.target import Target
-from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.config import Acceptance, SpecDecodeConfig
 
 # Kernels give other bits for other batch widths, so the two best logits may change places when they lie closer than
 # this.
@@ -28,7 +29,12 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
         return Engine(target, None, options)
     max_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
     slots = Slots(options.max_num_seqs, max_len, options.max_num_batched_tokens)
-    return Engine(target, make_proposer(spec, target, slots), options)
+    proposer = make_proposer(spec, target, slots)
+    acceptance = spec.acceptance
+    if options.coupled and acceptance == Acceptance():
+        acceptance = Acceptance(method="coupled")
+    verifier = make_verifier(acceptance, proposer.num_speculative_tokens)
+    return Engine(target, proposer, options, verifier)
 
 
 def top_margin(target: Target, token_ids: Sequence[int]) -> float:

@@ -15,29 +15,32 @@ from typing import Any
 from torch import Tensor
 
 from specctl.errors import SpecctlError
+from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.request import Emission, Request
-from specctl.runtime.sampling import Randomness, draw, probabilities, request_seed
+from specctl.runtime.sampling import probabilities, request_seed
 from specctl.runtime.scheduler import Chunk, Scheduler
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats
 from specctl.runtime.target import Target
 from specctl.runtime.text import TextStream
-from specctl.runtime.verify import Outcome, verify_greedy, verify_sampled
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """Limits of an engine. ``max_num_batched_tokens``: rows a step may have before prefill chunks have to wait.
 
-    ``max_model_len`` None takes the target's own context. Raises ValueError for limits below 1.
+    ``max_model_len`` None takes the target's own context. ``coupled``: noise fixed by seed and place, so that sampled
+    text does not depend on the draft (see `specctl.runtime.acceptance.Coupled`); a draft's setting asks for it by its
+    ``acceptance``, this option by itself serves plain decoding. Raises ValueError for limits below 1.
     """
 
     max_num_seqs: int = 16
     max_model_len: int | None = None
     max_num_batched_tokens: int = 512
     seed: int = 0
+    coupled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens"):
@@ -48,15 +51,19 @@ class EngineOptions:
 
 @dataclass
 class _Batch:
-    """Rows of one step. ``logit_rows``: rows whose logits are needed; ``firsts[i]``: where those of item i begin."""
+    """Rows of one step. ``begins[i]``: the first row of item i; ``logit_rows``: rows whose logits are needed;
+    ``firsts[i]``: where those of item i begin.
+    """
 
     tokens: list[int] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
     logit_rows: list[int] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
 
     def add(self, span: Span, tokens: Many[int], num_logits: int) -> None:
         """Add a span whose last ``num_logits`` rows want logits."""
+        self.begins.append(len(self.tokens))
         self.tokens += tokens
         self.spans.append(span)
         self.firsts.append(len(self.logit_rows))
@@ -66,11 +73,14 @@ class _Batch:
 class Engine:
     """Continuous batching over one target. Used from one thread."""
 
-    def __init__(self, target: Target, proposer: Proposer | None, options: EngineOptions) -> None:
+    def __init__(
+        self, target: Target, proposer: Proposer | None, options: EngineOptions, verifier: Verifier | None = None
+    ) -> None:
         self.target = target
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
         self._proposer = proposer
+        self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
         self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
         self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len)
@@ -83,6 +93,11 @@ class Engine:
     def notes(self) -> tuple[str, ...]:
         """Where this run does otherwise than the engine whose setting it was; to be told to the user."""
         return self._proposer.notes if self._proposer else ()
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the output's distribution is the target's."""
+        return self._verifier.lossless
 
     @property
     def num_running(self) -> int:
@@ -106,7 +121,7 @@ class Engine:
         self._check(request)
         seed = request_seed(self._options.seed, request.id, request.sampling.seed)
         text = TextStream(self.target.decode, request.sampling.stop)
-        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), Randomness(seed), text))
+        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), self._verifier.randomness(seed), text))
 
     def _check(self, request: Request) -> None:
         prompt = request.prompt_token_ids
@@ -142,9 +157,16 @@ class Engine:
             return []
         drafts = self._draft(decodes)
         batch = _rows(decodes, drafts, chunks)
-        logits = self.target.model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows)
-        emissions = self._verify(decodes, drafts, logits, batch.firsts)
-        return emissions + self._finish_prefills(chunks, logits, batch.firsts[len(decodes) :])
+        logits, hidden = self._forward(batch)
+        emissions = self._verify(decodes, drafts, logits, hidden, batch)
+        return emissions + self._finish_prefills(chunks, logits, hidden, batch)
+
+    def _forward(self, batch: _Batch) -> tuple[Tensor, Tensor | None]:
+        """Logits of the rows that want them; hidden states of all rows where the proposer lives on them."""
+        model, layers = self.target.model, self._proposer.hidden_layers if self._proposer else ()
+        if not layers:
+            return model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows), None
+        return model.forward_tapped(batch.tokens, batch.spans, self._cache, batch.logit_rows, layers)
 
     def _draft(self, decodes: list[Sequence]) -> list[Draft]:
         if not self._proposer or not decodes:
@@ -154,41 +176,41 @@ class Engine:
         return self._proposer.propose(decodes, limits)
 
     def _verify(
-        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, firsts: list[int]
+        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: _Batch
     ) -> list[Emission]:
-        best = logits.argmax(dim=-1).tolist() if any(s.request.sampling.greedy for s in decodes) else []
+        wanted = self._verifier.needs_best or any(s.request.sampling.greedy for s in decodes)
+        best = logits.argmax(dim=-1).tolist() if wanted else []
         emissions = []
-        for sequence, draft, first in zip(decodes, drafts, firsts, strict=False):
+        for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
-            outcome = self._outcome(sequence, draft, best[rows], logits[rows])
+            outcome = self._verifier.judge(sequence, draft, logits[rows], best[rows])
             sequence.stats.record(len(draft.tokens), outcome.accepted)
             self.stats.record(len(draft.tokens), outcome.accepted)
-            emissions.append(self._take(sequence, [*draft.tokens[: outcome.accepted], outcome.next_token]))
+            block = [*draft.tokens[: outcome.accepted], outcome.next_token]
+            emissions.append(self._take(sequence, block, _part(hidden, begin, len(block))))
         return emissions
 
-    def _outcome(self, sequence: Sequence, draft: Draft, best: list[int], logits: Tensor) -> Outcome:
-        sampling = sequence.request.sampling
-        if sampling.greedy:
-            return verify_greedy(draft.tokens, best)
-        uniforms = sequence.randomness.uniforms(len(draft.tokens) + 1)
-        return verify_sampled(draft.tokens, probabilities(logits, sampling), draft.probs, uniforms)
-
-    def _finish_prefills(self, chunks: list[Chunk], logits: Tensor, firsts: list[int]) -> list[Emission]:
+    def _finish_prefills(
+        self, chunks: list[Chunk], logits: Tensor, hidden: Tensor | None, batch: _Batch
+    ) -> list[Emission]:
         emissions = []
-        for chunk, first in zip(chunks, firsts, strict=True):
-            sequence = chunk.sequence
+        skipped = len(batch.spans) - len(chunks)
+        for chunk, first, begin in zip(chunks, batch.firsts[skipped:], batch.begins[skipped:], strict=True):
+            sequence, states = chunk.sequence, _part(hidden, begin, chunk.count)
             sequence.num_computed += chunk.count
             if sequence.num_computed < sequence.num_prompt:
+                if self._proposer and states is not None:
+                    self._proposer.observe(sequence, states)
                 continue
             sampling = sequence.request.sampling
             if sampling.greedy:
                 token = int(logits[first].argmax())
             else:
-                token = draw(probabilities(logits[first], sampling), sequence.randomness.uniforms(1)[0])
-            emissions.append(self._take(sequence, [token]))
+                token = sequence.randomness.pick(probabilities(logits[first], sampling), len(sequence.tokens))
+            emissions.append(self._take(sequence, [token], states))
         return emissions
 
-    def _take(self, sequence: Sequence, block: list[int]) -> Emission:
+    def _take(self, sequence: Sequence, block: list[int], hidden: Tensor | None) -> Emission:
         taken = sequence.append(block, self.target.eos_token_ids, self.max_model_len)
         # All that stands is computed but for the newest token; rejected drafts behind it are as good as gone.
         sequence.num_computed = len(sequence.tokens) - 1
@@ -197,7 +219,7 @@ class Engine:
         if finished:
             self._retire(sequence)
         elif self._proposer:
-            self._proposer.observe(sequence)
+            self._proposer.observe(sequence, hidden)
         stats = sequence.stats if finished else None
         return Emission(sequence.request.id, taken, text, sequence.finish_reason, sequence.stop_reason, stats)
 
@@ -205,6 +227,10 @@ class Engine:
         if self._proposer and sequence.slot >= 0:
             self._proposer.finish(sequence)
         self._scheduler.remove(sequence)
+
+
+def _part(hidden: Tensor | None, begin: int, count: int) -> Tensor | None:
+    return None if hidden is None else hidden[begin : begin + count]
 
 
 def _rows(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> _Batch:

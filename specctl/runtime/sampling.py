@@ -53,12 +53,34 @@ class Randomness:
     """The random numbers of one request, from its own seed: what shares its batch cannot change them."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._generator = torch.Generator().manual_seed(seed)
+
+    def pick(self, probs: Tensor, position: int) -> int:  # noqa: ARG002 – the coupled kind needs the position
+        """A token from ``probs`` [vocab] for the place ``position`` of the sequence."""
+        return draw(probs, self.uniforms(1)[0])
 
     def uniforms(self, count: int) -> list[float]:
         """``count`` numbers in [0, 1)."""
         numbers: list[float] = torch.rand(count, generator=self._generator, dtype=torch.float64).tolist()
         return numbers
+
+
+class CoupledRandomness(Randomness):
+    """The noise of a place depends on the request's seed and on the place alone, not on what was drawn before.
+
+    So the target's token at a place is the same however many forwards led there, and a draft that is perturbed by the
+    same noise agrees with it more often. A token is the argmax of log probability plus Gumbel noise, which is a draw
+    from ``probs``.
+    """
+
+    def pick(self, probs: Tensor, position: int) -> int:
+        """The token that the noise of ``position`` picks from ``probs`` [vocab]."""
+        mixed = hashlib.blake2b(f"{self._seed}/{position}".encode(), digest_size=8).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(mixed, "little") >> 1)
+        race = torch.empty(probs.shape[-1], dtype=torch.float64).exponential_(generator=generator)
+        # -log of an exponential variable is Gumbel noise.
+        return int((probs.double().cpu().log() - race.log()).argmax())
 
 
 def request_seed(engine_seed: int, request_id: str, seed: int | None) -> int:

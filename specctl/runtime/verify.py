@@ -4,7 +4,8 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -52,3 +53,72 @@ def _residual(wanted: Tensor, token: int, proposal: Tensor | None, place: int) -
     rest = wanted.clone()
     rest[token] = 0
     return rest
+
+
+def verify_block(draft: Sequence[int], target: Tensor, proposal: Tensor | None, uniforms: Sequence[float]) -> Outcome:
+    """Block verification (Sun et al. 2403.10444): judges the drafted tokens together; exact like `verify_sampled`, and
+    accepts at least as many on average. Arguments as there.
+    """
+    ratio, accepted, kept = 1.0, 0, 1.0
+    for place, token in enumerate(draft):
+        offered = 1.0 if proposal is None else float(proposal[place, token])
+        ratio = min(ratio * float(target[place, token]) / offered, 1.0)
+        chance = ratio
+        if place + 1 < len(draft):
+            rest = float(_residual(ratio * target[place + 1], draft[place + 1], proposal, place + 1).sum())
+            chance = rest / (rest + 1 - ratio) if rest > 0 else 0.0
+        if uniforms[place] < chance:
+            accepted, kept = place + 1, ratio
+    if accepted == len(draft):
+        return Outcome(accepted, draw(target[accepted], uniforms[-1]))
+    left = _residual(kept * target[accepted], draft[accepted], proposal, accepted)
+    # Where target and draft agree but for rounding nothing is left, and the target itself is as good.
+    return Outcome(accepted, draw(left if bool(left.any()) else target[accepted], uniforms[-1]))
+
+
+def verify_drawn(draft: Sequence[int], drawn: Callable[[int], int]) -> Outcome:
+    """Accept while the draft is what the target draws by itself; ``drawn(i)``: its token at place i, asked for in order
+    and only as far as needed.
+    """
+    for place, token in enumerate(draft):
+        own = drawn(place)
+        if own != token:
+            return Outcome(place, own)
+    return Outcome(len(draft), drawn(len(draft)))
+
+
+def verify_typical(
+    draft: Sequence[int], target: Tensor, threshold: float, share: float, uniforms: Sequence[float]
+) -> Outcome:
+    """Medusa's typical acceptance (arXiv 2401.10774), lossy: a token stands when its probability exceeds ``threshold``
+    or, where the target is unsure, ``share`` * exp(-entropy). The next token is drawn from the target.
+    """
+    accepted = 0
+    for place, token in enumerate(draft):
+        row = target[place].double()
+        entropy = float(-(row * (row + 1e-5).log()).sum())
+        if float(row[token]) <= min(threshold, share * math.exp(-entropy)):
+            break
+        accepted += 1
+    return Outcome(accepted, draw(target[accepted], uniforms[-1]))
+
+
+def verify_synthetic(rates: Sequence[float], drafted: int, uniforms: Sequence[float]) -> int:
+    """How many of ``drafted`` tokens stand when chance alone decides, lossy: ``rates[i]`` is the probability that the
+    first i + 1 do (vLLM's synthetic acceptance).
+    """
+    before = 1.0
+    for place in range(drafted):
+        rate = rates[place] if place < len(rates) else 0.0
+        if before <= 0 or uniforms[place] >= rate / before:
+            return place
+        before = rate
+    return drafted
+
+
+def rates_of_length(length: float, k: int) -> tuple[float, ...]:
+    """Synthetic rates of k places whose mean acceptance length is ``length`` (bonus included), with the least variance:
+    ones, a fraction, zeros.
+    """
+    whole = int(length - 1)
+    return tuple(1.0 if i < whole else length - 1 - whole if i == whole else 0.0 for i in range(k))

@@ -20,7 +20,7 @@ from specctl.runtime import (
     top_margin,
 )
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Eagle3, Ngram
+from specctl.spec.methods import DraftModel, DSpark, Ngram
 from tests.runtime.kit import EOS, ask, byte_tokenizer, run
 
 
@@ -129,8 +129,8 @@ def test_settings_that_do_not_run_here_say_so(exact: Callable[..., Target]) -> N
         make_engine(exact(), SpecDecodeConfig(Ngram()), EngineOptions())
     with pytest.raises(MissingError, match="no-such-draft"):
         make_engine(exact(), SpecDecodeConfig(DraftModel(), 3, model="no-such-draft"), EngineOptions())
-    with pytest.raises(SpecctlError, match="eagle3"):
-        make_engine(exact(), SpecDecodeConfig(Eagle3(), 3, model="x"), EngineOptions())
+    with pytest.raises(SpecctlError, match="dspark"):
+        make_engine(exact(), SpecDecodeConfig(DSpark(), 3, model="x"), EngineOptions())
     assert make_engine(exact(), SpecDecodeConfig(Ngram(shared_pool=True), 3), EngineOptions()).notes
     assert not make_engine(exact(), SpecDecodeConfig(Ngram(), 3), EngineOptions()).notes
 

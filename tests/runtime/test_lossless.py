@@ -15,10 +15,12 @@ from transformers import AutoModelForCausalLM
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.runtime.kv_cache import Span
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Ngram
+from specctl.spec.methods import DraftModel, Ngram, Suffix
+from tests.runtime.head_kit import make_head
 from tests.runtime.kit import EOS, FAMILIES, OPTIONS, ask, run
 
-DRAFTS = ("ngram", "same", "relative", "stranger")
+DRAFTS = ("ngram", "suffix", "same", "relative", "stranger")
+HEADS = ("eagle", "eagle3", "mtp-qwen3_next", "medusa-vllm", "mlp-speculator", "dflash")
 PROMPTS = {
     "short": list(b"a"),
     "repeats": list(b"abcabcabcabc"),
@@ -29,12 +31,19 @@ PROMPTS = {
 
 
 @pytest.fixture
-def spec(checkpoint: Callable[..., Path], relative: Callable[..., Path]) -> Callable[..., SpecDecodeConfig]:
+def spec(
+    checkpoint: Callable[..., Path], relative: Callable[..., Path], exact: Callable[..., Target], tmp_path: Path
+) -> Callable[..., SpecDecodeConfig]:
     """A setting by the kind of its draft: how often it agrees differs from always to hardly ever."""
 
     def get(draft: str, family: str = "llama", k: int = 4, **keys: Any) -> SpecDecodeConfig:
         if draft == "ngram":
             return SpecDecodeConfig(Ngram(prompt_lookup_min=1, prompt_lookup_max=3), k)
+        if draft == "suffix":
+            return SpecDecodeConfig(Suffix(min_token_prob=0.0, max_spec_factor=2.0), k)
+        if draft in HEADS:
+            made = make_head(draft, exact(family), tmp_path / draft)
+            return SpecDecodeConfig(made.method, min(k, 4), model=str(made.folder), **keys)
         folder = {"same": checkpoint(family), "stranger": checkpoint(family, 1)}.get(draft) or relative(family)
         return SpecDecodeConfig(DraftModel(), k, model=str(folder), **keys)
 
@@ -54,7 +63,7 @@ def test_plain_decoding_is_transformers_greedy_search(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("draft", [*DRAFTS, *HEADS])
 def test_a_draft_changes_no_token(
     family: str, draft: str, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
 ) -> None:
@@ -68,7 +77,7 @@ def test_a_draft_changes_no_token(
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
-@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("draft", [*DRAFTS, *HEADS])
 @pytest.mark.parametrize("options", [EngineOptions(1), EngineOptions(3, None, 7), EngineOptions(8, 60, 64)], ids=str)
 def test_neither_the_draft_length_nor_the_batch_changes_a_token(
     k: int, draft: str, options: EngineOptions, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
@@ -110,7 +119,7 @@ def ends(block: list[int]) -> Iterator[dict[str, Any]]:
             yield {"stop": (text, text[-1])}
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("draft", [*DRAFTS, "eagle3", "medusa-vllm"])
 @pytest.mark.parametrize("prompt", ["repeats", "text"])
 def test_every_stop_condition_ends_where_plain_decoding_ends(
     draft: str, prompt: str, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
@@ -168,7 +177,7 @@ def integrity(engine: Engine) -> None:
 def test_the_caches_are_right_after_every_step(
     draft: str, sampled: bool, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
 ) -> None:
-    keys = {} if draft == "ngram" else {"draft_sample_method": "probabilistic"}
+    keys = {} if draft in ("ngram", "suffix") else {"draft_sample_method": "probabilistic"}
     engine = make_engine(exact(), spec(draft, k=3, **keys), EngineOptions(3, None, 9))
     how = {"temperature": 1.0, "seed": 3} if sampled else {}
     for name, prompt in PROMPTS.items():
@@ -181,12 +190,12 @@ def test_the_caches_are_right_after_every_step(
     raise AssertionError("the engine does not come to an end")
 
 
-@pytest.mark.parametrize("draft", [None, "ngram", "relative"])
+@pytest.mark.parametrize("draft", [None, "ngram", "relative", "eagle3", "mlp-speculator"])
 def test_a_sampled_request_does_not_depend_on_what_shares_its_batch(
     draft: str | None, exact: Callable[..., Target], spec: Callable[..., SpecDecodeConfig]
 ) -> None:
     how = {"temperature": 0.9, "top_p": 0.95, "top_k": 50, "min_p": 0.01, "ignore_eos": True}
-    keys = {"draft_sample_method": "probabilistic"} if draft == "relative" else {}
+    keys = {} if draft == "ngram" else {"draft_sample_method": "probabilistic"}
     setting = spec(draft, **keys) if draft else None
     requests = [ask(name, prompt, seed=11 + i, **how) for i, (name, prompt) in enumerate(PROMPTS.items())]
     together = run(make_engine(exact(), setting, OPTIONS), requests)

@@ -11,13 +11,14 @@ import torch
 from scipy.stats import chisquare
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from specctl.runtime import Engine, EngineOptions, Request, SamplingParams, load_target, make_engine
+from specctl.runtime import Engine, EngineOptions, Request, SamplingParams, Target, load_target, make_engine
 from specctl.runtime.draft import Draft
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.sampling import Randomness, draw, probabilities
 from specctl.runtime.verify import Outcome, verify_greedy, verify_sampled
-from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.config import Acceptance, SpecDecodeConfig
 from specctl.spec.methods import DraftModel
+from tests.runtime.head_kit import eagle3
 from tests.runtime.kit import SIZES, save
 
 N = 20_000
@@ -98,15 +99,39 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folders[0], folders[1]
 
 
-@pytest.mark.parametrize("how", ["greedy", "probabilistic"])
+def setting(draft: str, way: str, target: Target, tiny: tuple[Path, Path], folder: Path) -> SpecDecodeConfig:
+    """``draft``: greedy or probabilistic drafts of the unrelated model, or probabilistic ones of a head that knows six
+    of the eight tokens.
+    """
+    how = {"draft_sample_method": "greedy" if draft == "greedy" else "probabilistic", "acceptance": Acceptance(way)}
+    if draft == "head":
+        made = eagle3(target, folder / "head", speculators=True, taps=(0, 1), draft_vocab=6)
+        return SpecDecodeConfig(made.method, 2, model=str(made.folder), **how)  # type: ignore[arg-type]
+    return SpecDecodeConfig(DraftModel(), 2, model=str(tiny[1]), **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("how", "way"),
+    [
+        ("greedy", "standard"),
+        ("probabilistic", "standard"),
+        ("head", "standard"),
+        ("greedy", "block"),
+        ("probabilistic", "block"),
+        ("greedy", "coupled"),
+        ("probabilistic", "coupled"),
+    ],
+)
 @pytest.mark.parametrize(
     "filters", [{}, {"temperature": 0.7, "top_k": 6, "top_p": 0.9, "min_p": 0.03}], ids=["plain", "filtered"]
 )
-def test_the_engine_samples_from_the_target(how: str, filters: dict[str, float], tiny: tuple[Path, Path]) -> None:
+def test_the_engine_samples_from_the_target(
+    how: str, way: str, filters: dict[str, float], tiny: tuple[Path, Path], tmp_path: Path
+) -> None:
     """The law of the third token given the two before it, over many requests: all of them through the whole engine."""
     target = load_target(str(tiny[0]), device="cpu", dtype="float64")
     target.__dict__["decode"] = lambda *_, **__: ""
-    spec = SpecDecodeConfig(DraftModel(), 2, model=str(tiny[1]), draft_sample_method=how)
+    spec = setting(how, way, target, tiny, tmp_path)
     engine = make_engine(target, spec, EngineOptions(max_num_seqs=500, max_model_len=8, max_num_batched_tokens=4000))
     sampling = {"temperature": 1.0, "max_tokens": 3, **filters}
     counts: dict[tuple[int, ...], Counter[int]] = {}

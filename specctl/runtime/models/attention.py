@@ -22,7 +22,10 @@ MAX_PADDED_ROWS = 32
 
 @dataclass
 class Block:
-    """Spans that one kernel call serves: ``batch`` slots from ``first_slot`` on, ``rows`` query rows each."""
+    """Spans that one kernel call serves: ``batch`` slots from ``first_slot`` on, ``rows`` query rows each.
+
+    ``positions`` [batch, rows]: the last position that each row sees.
+    """
 
     first_slot: int
     batch: int
@@ -44,8 +47,10 @@ class Plan:
     blocks: list[Block]
 
 
-def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device) -> Plan:
-    """The plan for ``spans``, whose tokens follow one another in the flat batch."""
+def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device, causal: bool = True) -> Plan:
+    """The plan for ``spans``, whose tokens follow one another in the flat batch; not ``causal``: a row sees its whole
+    span.
+    """
     positions = [p for span in spans for p in range(span.start, span.end)]
     offsets = [span.slot * cache.max_len for span in spans for _ in range(span.count)]
     offset, starts = 0, []
@@ -55,12 +60,15 @@ def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device) -> Pl
     short = [i for i, span in enumerate(spans) if span.count <= MAX_PADDED_ROWS]
     groups = [[i] for i, span in enumerate(spans) if span.count > MAX_PADDED_ROWS]
     groups += [short] if short else []
-    blocks = [_block([spans[i] for i in group], [starts[i] for i in group], len(positions), device) for group in groups]
+    blocks = [
+        _block([spans[i] for i in group], [starts[i] for i in group], len(positions), device, causal)
+        for group in groups
+    ]
     write = [o + p for o, p in zip(offsets, positions, strict=True)]
     return Plan(torch.tensor(positions, device=device), torch.tensor(write, device=device), blocks)
 
 
-def _block(spans: list[Span], starts: list[int], total: int, device: torch.device) -> Block:
+def _block(spans: list[Span], starts: list[int], total: int, device: torch.device, causal: bool) -> Block:
     first = min(span.slot for span in spans)
     batch = max(span.slot for span in spans) - first + 1
     rows = max(span.count for span in spans)
@@ -72,7 +80,7 @@ def _block(spans: list[Span], starts: list[int], total: int, device: torch.devic
             gather[place * rows + i] = start + i
             scatter.append(place * rows + i)
             out_rows.append(start + i)
-            positions[place][i] = span.start + i
+            positions[place][i] = span.start + i if causal else span.end - 1
     whole = batch * rows == total and gather == list(range(total))
 
     def index(values: list[int]) -> Tensor | None:

@@ -7,88 +7,33 @@ Differences inside the family are data, not branches: q/k norms (Qwen3), project
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from specctl.runtime.kv_cache import KVCache, Span
-from specctl.runtime.models.attention import Plan, attend, make_plan
-from specctl.runtime.models.linear import Linear
-
-
-@dataclass(frozen=True)
-class DecoderShape:
-    """Sizes of a decoder; ``windows[layer]`` is its sliding window in tokens, None for full attention."""
-
-    num_layers: int
-    hidden_size: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    vocab_size: int
-    max_positions: int
-    norm_eps: float
-    windows: tuple[int | None, ...]
-
-
-@dataclass
-class LayerWeights:
-    """Weights of one layer; ``qkv`` [(heads + 2 kv_heads) * dim, hidden] and ``gate_up`` [2 * inner, hidden] are fused.
-
-    ``qk_norm`` [heads + kv_heads, dim], None without q/k norms.
-    """
-
-    attention_norm: Tensor
-    qkv: Tensor
-    qkv_bias: Tensor | None
-    qk_norm: Tensor | None
-    output: Tensor
-    output_bias: Tensor | None
-    mlp_norm: Tensor
-    gate_up: Tensor
-    gate_up_bias: Tensor | None
-    down: Tensor
-    down_bias: Tensor | None
-
-    def products(self) -> tuple[Tensor, ...]:
-        """The weights of the layer's matrix products."""
-        return self.qkv, self.output, self.gate_up, self.down
+from specctl.runtime.models.hidden import FINAL
+from specctl.runtime.models.stack import Stack
 
 
 class Decoder:
-    """A causal language model over a flat batch. ``cos`` and ``sin``: [max_positions, head_dim]."""
+    """A causal language model over a flat batch. ``embedding``, ``head``: [vocab, hidden]; ``norm``: [hidden]."""
 
-    def __init__(
-        self,
-        shape: DecoderShape,
-        embedding: Tensor,
-        layers: list[LayerWeights],
-        norm: Tensor,
-        head: Tensor,
-        cos: Tensor,
-        sin: Tensor,
-    ) -> None:
-        self.shape = shape
+    def __init__(self, stack: Stack, embedding: Tensor, norm: Tensor, head: Tensor, max_positions: int) -> None:
+        self.stack = stack
         self.embedding = embedding
-        self.layers = layers
         self.norm = norm
         self.head = head
-        self._linear = Linear([head, *(w for layer in layers for w in layer.products())])
-        self.cos = cos
-        # rotate_half(x) is x rolled by half its width with the sign of the first half flipped; the table takes the
-        # sign.
-        half = shape.head_dim // 2
-        self.sin = torch.cat([-sin[:, :half], sin[:, half:]], dim=-1)
+        self.max_positions = max_positions
 
     @property
     def vocab_size(self) -> int:
-        return self.shape.vocab_size
+        return self.embedding.shape[0]
 
     @property
-    def max_positions(self) -> int:
-        return self.shape.max_positions
+    def num_layers(self) -> int:
+        return len(self.stack.layers)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -100,44 +45,40 @@ class Decoder:
 
     def make_cache(self, num_slots: int, max_len: int) -> KVCache:
         """An empty cache of ``num_slots`` sequences of up to ``max_len`` tokens."""
-        shape = self.shape
-        return KVCache(
-            shape.num_layers, num_slots, max_len, shape.num_kv_heads, shape.head_dim, self.dtype, self.device
-        )
+        return self.stack.make_cache(num_slots, max_len)
 
     @torch.inference_mode()
     def forward(self, token_ids: Sequence[int], spans: Sequence[Span], cache: KVCache, rows: Sequence[int]) -> Tensor:
         """Logits [len(rows), vocab] of the batch rows ``rows``; the keys and values of all rows enter the cache."""
-        plan = make_plan(spans, cache, self.device)
-        cos = self.cos.index_select(0, plan.positions).unsqueeze(1)
-        sin = self.sin.index_select(0, plan.positions).unsqueeze(1)
-        hidden = F.embedding(torch.tensor(token_ids, device=self.device), self.embedding)
-        for index, layer in enumerate(self.layers):
-            hidden = self._attention(index, layer, hidden, cos, sin, cache, plan)
-            hidden = self._mlp(layer, hidden)
+        hidden = self._embed(token_ids)
+        hidden = self.stack.run(hidden, self.stack.place(spans, cache))
         if len(rows) != len(token_ids):
             hidden = hidden.index_select(0, torch.tensor(rows, device=self.device))
-        return self._linear(self._norm(hidden, self.norm), self.head)
+        return self.stack.linear(self.stack.norm(hidden, self.norm), self.head)
 
-    def _norm(self, rows: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(rows, (rows.shape[-1],), weight, self.shape.norm_eps)
+    @torch.inference_mode()
+    def forward_tapped(
+        self,
+        token_ids: Sequence[int],
+        spans: Sequence[Span],
+        cache: KVCache,
+        rows: Sequence[int],
+        layers: Sequence[int],
+    ) -> tuple[Tensor, Tensor]:
+        """As `forward`, and the hidden states [T, len(layers) * hidden] of all rows, side by side in the order of
+        ``layers`` (see `specctl.runtime.models.hidden`).
+        """
+        hidden = self._embed(token_ids)
+        place = self.stack.place(spans, cache)
+        kept = {0: hidden}
+        for index in range(self.num_layers):
+            hidden = self.stack.layer(index, hidden, place)
+            if index + 1 in layers:
+                kept[index + 1] = hidden
+        final = kept[FINAL] = self.stack.norm(hidden, self.norm)
+        if len(rows) != len(token_ids):
+            final = final.index_select(0, torch.tensor(rows, device=self.device))
+        return self.stack.linear(final, self.head), torch.cat([kept[layer] for layer in layers], dim=-1)
 
-    def _attention(
-        self, index: int, layer: LayerWeights, hidden: Tensor, cos: Tensor, sin: Tensor, cache: KVCache, plan: Plan
-    ) -> Tensor:
-        shape = self.shape
-        fused = self._linear(self._norm(hidden, layer.attention_norm), layer.qkv, layer.qkv_bias)
-        heads = fused.view(-1, shape.num_heads + 2 * shape.num_kv_heads, shape.head_dim)
-        turning = heads[:, : -shape.num_kv_heads]
-        if layer.qk_norm is not None:
-            turning.copy_(F.rms_norm(turning, (shape.head_dim,), None, shape.norm_eps) * layer.qk_norm)
-        rolled = turning.roll(shape.head_dim // 2, -1)
-        turning.mul_(cos).addcmul_(rolled, sin)
-        cache.kv[index].index_copy_(0, plan.write, heads[:, shape.num_heads :])
-        mixed = attend(heads[:, : shape.num_heads], index, cache, plan, shape.windows[index])
-        return hidden + self._linear(mixed, layer.output, layer.output_bias)
-
-    def _mlp(self, layer: LayerWeights, hidden: Tensor) -> Tensor:
-        fused = self._linear(self._norm(hidden, layer.mlp_norm), layer.gate_up, layer.gate_up_bias)
-        gate, up = fused.chunk(2, dim=-1)
-        return hidden + self._linear(F.silu(gate) * up, layer.down, layer.down_bias)
+    def _embed(self, token_ids: Sequence[int]) -> Tensor:
+        return F.embedding(torch.tensor(token_ids, device=self.device), self.embedding)

@@ -49,7 +49,10 @@ class AdaptedModel:
         # transformers is renaming the argument, model by model.
         self._cache_argument = "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
         config = model.config.get_text_config()
-        self.vocab_size: int = model.get_output_embeddings().weight.shape[0]
+        self.embedding: Tensor = model.get_input_embeddings().weight.detach()
+        self.head: Tensor = model.get_output_embeddings().weight.detach()
+        self.vocab_size: int = self.head.shape[0]
+        self.num_layers: int = config.num_hidden_layers
         self.max_positions: int = getattr(config, "max_position_embeddings", None) or 1 << 20
 
     @property
@@ -64,19 +67,53 @@ class AdaptedModel:
         """Caches for ``num_slots`` sequences; they grow as they are used."""
         return SlotCaches(num_slots, max_len)
 
-    @torch.inference_mode()
     def forward(
         self, token_ids: Sequence[int], spans: Sequence[Span], cache: SlotCaches, rows: Sequence[int]
     ) -> Tensor:
         """Logits [len(rows), vocab] of the batch rows ``rows``."""
+        return torch.cat([logits for logits, _ in self._forward(token_ids, spans, cache, rows, ())])
+
+    def forward_tapped(
+        self,
+        token_ids: Sequence[int],
+        spans: Sequence[Span],
+        cache: SlotCaches,
+        rows: Sequence[int],
+        layers: Sequence[int],
+    ) -> tuple[Tensor, Tensor]:
+        """As `forward`, and the hidden states [T, len(layers) * hidden] of all rows, as the native decoder gives them.
+
+        Raises SpecctlError for the stream after the last layer and before the norm, which transformers does not show.
+        """
+        if self.num_layers in layers:
+            raise SpecctlError(
+                "the transformers adapter cannot show the hidden state after the last layer before its norm",
+                help="this head needs a target of the native family (Llama, Qwen2, Qwen3, Mistral)",
+            )
+        parts = self._forward(token_ids, spans, cache, rows, layers)
+        return torch.cat([logits for logits, _ in parts]), torch.cat([states for _, states in parts])
+
+    @torch.inference_mode()
+    def _forward(
+        self,
+        token_ids: Sequence[int],
+        spans: Sequence[Span],
+        cache: SlotCaches,
+        rows: Sequence[int],
+        layers: Sequence[int],
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Logits of the wanted rows and states of all rows, span by span."""
         parts, begin = [], 0
+        how: dict[str, Any] = {"use_cache": True, "output_hidden_states": bool(layers)}
         for span in spans:
             ids = torch.tensor([token_ids[begin : begin + span.count]], device=self.device)
             wanted = [row - begin for row in rows if begin <= row < begin + span.count]
-            out = self._model(input_ids=ids, use_cache=True, **{self._cache_argument: cache.at(span)})
-            parts.append(out.logits[0, wanted])
+            out = self._model(input_ids=ids, **how, **{self._cache_argument: cache.at(span)})
+            # The last entry of the states has been through the final norm, so FINAL, -1, finds what it means.
+            states = [out.hidden_states[layer][0] for layer in layers]
+            parts.append((out.logits[0, wanted], torch.cat(states, dim=-1) if states else out.logits[0, :0]))
             begin += span.count
-        return torch.cat(parts)
+        return parts
 
 
 def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> AdaptedModel:

@@ -28,12 +28,21 @@ DTYPES = {
 
 
 class Model(Protocol):
-    """A causal language model over a flat batch of spans; `Decoder` and `AdaptedModel` are the two kinds."""
+    """A causal language model over a flat batch of spans; `Decoder` and `AdaptedModel` are the two kinds.
+
+    ``embedding`` and ``head``: [vocab, hidden], which draft heads borrow.
+    """
 
     @property
     def vocab_size(self) -> int: ...
     @property
     def max_positions(self) -> int: ...
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def embedding(self) -> Tensor: ...
+    @property
+    def head(self) -> Tensor: ...
     @property
     def dtype(self) -> torch.dtype: ...
     @property
@@ -41,6 +50,9 @@ class Model(Protocol):
 
     def make_cache(self, num_slots: int, max_len: int) -> Any: ...
     def forward(self, token_ids: Sequence[int], spans: Sequence[Span], cache: Any, rows: Sequence[int]) -> Tensor: ...
+    def forward_tapped(
+        self, token_ids: Sequence[int], spans: Sequence[Span], cache: Any, rows: Sequence[int], layers: Sequence[int]
+    ) -> tuple[Tensor, Tensor]: ...
 
 
 def model_folder(name: str) -> Path:

@@ -1,4 +1,6 @@
-"""Where a checkpoint's tensors lie, and reading them: one safetensors file or many with an index."""
+"""Where a checkpoint's tensors lie, and reading them: one safetensors file or many with an index; for draft heads also
+files that torch pickled, read without running any code in them.
+"""
 
 from __future__ import annotations
 
@@ -13,42 +15,87 @@ from specctl.errors import DamagedError, MissingError
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 
 
 class Weights:
     """Tensors of a folder by name, read on demand into ``dtype`` on ``device``.
 
-    Raises MissingError for an absent file or tensor and DamagedError for a file that cannot be read as safetensors.
+    ``pickles``: files of torch's own format will do where there is no safetensors file. Raises MissingError for an
+    absent file or tensor and DamagedError for a file or tensor that cannot be what it should be.
     """
 
-    def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device, pickles: bool = False) -> None:
         self.folder = folder
         self.dtype = dtype
         self.device = device
-        self._files = {name: path for path in _files(folder) for name in _names(path)}
+        self._unpickled: dict[str, Tensor] = {}
+        pickled = [folder / name for name in PICKLES if (folder / name).is_file()]
+        if pickles and pickled and not has_safetensors(folder):
+            self._unpickled = _unpickle(pickled[0])
+            self._files = dict.fromkeys(self._unpickled, pickled[0])
+        else:
+            self._files = {name: path for path in _files(folder) for name in _names(path)}
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
-    def get(self, name: str) -> Tensor:
-        """The tensor ``name``; raises MissingError with the folder and the nearest names."""
+    def names(self) -> list[str]:
+        """The names of all tensors, in order."""
+        return sorted(self._files)
+
+    def get(self, name: str, *shape: int | None) -> Tensor:
+        """The tensor ``name``; raises MissingError with the folder and some names it has, DamagedError for another
+        ``shape`` than wanted (None: any size; no shape at all: any shape).
+        """
+        tensor = self._read(name)
+        found = tuple(tensor.shape)
+        fits = len(found) == len(shape) and all(b in (None, a) for a, b in zip(found, shape, strict=True))
+        if shape and not fits:
+            wanted = ", ".join("any" if size is None else str(size) for size in shape)
+            raise DamagedError(
+                f"{self._files[name]}: tensor {name!r} is [{', '.join(map(str, found))}], wanted [{wanted}]",
+                help="its config.json, or the target it is for, says other sizes; is it the head of another target?",
+            )
+        return tensor.to(device=self.device, dtype=self.dtype)
+
+    def finite(self, name: str, *shape: int | None) -> Tensor:
+        """As `get`; raises DamagedError where a value is not a finite number."""
+        tensor = self.get(name, *shape)
+        if not bool(tensor.isfinite().all()):
+            bad = int((~tensor.isfinite()).sum())
+            raise DamagedError(f"{self._files[name]}: {bad} values of tensor {name!r} are not finite numbers")
+        return tensor
+
+    def integers(self, name: str, size: int) -> Tensor:
+        """The whole numbers [size] of ``name``, in int64 on the device; raises DamagedError for another dtype."""
+        tensor = self._read(name)
+        if tensor.dtype not in (torch.int64, torch.int32) or tuple(tensor.shape) != (size,):
+            raise DamagedError(
+                f"{self._files[name]}: tensor {name!r} is {tensor.dtype} {list(tensor.shape)}, wanted int64 [{size}]"
+            )
+        return tensor.to(device=self.device, dtype=torch.int64)
+
+    def _read(self, name: str) -> Tensor:
         if name not in self._files:
             raise MissingError(
                 f"the checkpoint {self.folder} has no tensor {name!r}",
                 help=f"it holds {len(self._files)} tensors, such as {', '.join(sorted(self._files)[:3])}; "
                 "is this the model that its config.json describes?",
             )
+        if name in self._unpickled:
+            return self._unpickled[name]
         path = self._files[name]
         try:
             with safe_open(path, framework="pt") as file:
                 tensor: Tensor = file.get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise _damaged(path, error) from error
-        return tensor.to(device=self.device, dtype=self.dtype)
+        return tensor
 
-    def find(self, name: str) -> Tensor | None:
+    def find(self, name: str, *shape: int | None) -> Tensor | None:
         """The tensor ``name``, or None where the checkpoint has none."""
-        return self.get(name) if name in self else None
+        return self.get(name, *shape) if name in self else None
 
     def joined(self, *names: str) -> Tensor:
         """The tensors ``names``, one under the other."""
@@ -84,6 +131,16 @@ def has_safetensors(folder: Path) -> bool:
     return (folder / SINGLE).is_file() or (folder / INDEX).is_file()
 
 
+def _unpickle(path: Path) -> dict[str, Tensor]:
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever the damage leads it to
+        raise _damaged(path, error) from error
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise DamagedError(f"{path} is not a mapping of names to tensors")
+    return found
+
+
 def _names(path: Path) -> list[str]:
     try:
         with safe_open(path, framework="pt") as file:
@@ -94,6 +151,6 @@ def _names(path: Path) -> list[str]:
 
 def _damaged(path: Path, error: Exception) -> DamagedError:
     return DamagedError(
-        f"{path} cannot be read as safetensors ({path.stat().st_size:,} bytes): {error}",
-        help="the file is truncated or not a safetensors file; download it again and compare its size and checksum",
+        f"{path} cannot be read as weights ({path.stat().st_size:,} bytes): {error}",
+        help="the file is truncated or of another kind; download it again and compare its size and checksum",
     )

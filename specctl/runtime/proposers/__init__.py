@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from specctl.runtime.draft import Proposer
     from specctl.runtime.target import Target
 
+# vLLM accepts mlp_speculator and has no runner for it (0.31); here it runs.
 PROPOSERS: dict[str, tuple[str, str]] = {
     "ngram": ("specctl.runtime.proposers.ngram", "NgramProposer"),
+    "suffix": ("specctl.runtime.proposers.suffix", "SuffixProposer"),
     "draft_model": ("specctl.runtime.proposers.draft_model", "DraftModelProposer"),
+    "pard": ("specctl.runtime.proposers.pard", "PardProposer"),
+    "eagle": ("specctl.runtime.proposers.eagle", "EagleProposer"),
+    "eagle3": ("specctl.runtime.proposers.eagle", "Eagle3Proposer"),
+    "mtp": ("specctl.runtime.proposers.mtp", "MtpProposer"),
+    "dflash": ("specctl.runtime.proposers.dflash", "DFlashProposer"),
+    "medusa": ("specctl.runtime.proposers.medusa", "MedusaProposer"),
+    "mlp_speculator": ("specctl.runtime.proposers.mlp_speculator", "MlpSpeculatorProposer"),
 }
 
 
@@ -47,9 +56,12 @@ def make_proposer(spec: SpecDecodeConfig, target: Target, slots: Slots) -> Propo
     return proposer
 
 
-def drafted_tokens(spec: SpecDecodeConfig, most: int) -> int:
-    """k of ``spec``; raises SpecctlError where it is missing or out of 1 to ``most``."""
-    k = spec.num_speculative_tokens
+def drafted_tokens(spec: SpecDecodeConfig, most: int, own: int | None = None) -> int:
+    """k of ``spec``, or where it names none, what the checkpoint says of itself (``own``).
+
+    Raises SpecctlError where it is missing or out of 1 to ``most``.
+    """
+    k = own if spec.num_speculative_tokens is None else spec.num_speculative_tokens
     if k is None or not 1 <= k <= most:
         raise SpecctlError(
             f"num_speculative_tokens is {k}; the bundled runtime drafts 1 to {most} tokens a step",

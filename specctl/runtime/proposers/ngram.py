@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 
+from torch import Tensor
+
 from specctl.runtime.draft import NO_DRAFT, Draft
 from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.sequence import Sequence
@@ -56,6 +58,8 @@ class NgramProposer:
     bound down to 1.
     """
 
+    hidden_layers: tuple[int, ...] = ()
+
     def __init__(self, k: int, shortest: int, longest: int, latest: bool = False) -> None:
         self._k = k
         self._bounds = (shortest, longest, latest)
@@ -93,7 +97,7 @@ class NgramProposer:
             return NO_DRAFT
         return Draft(sequence.tokens[begin : begin + min(self._k, limit)])
 
-    def observe(self, sequence: Sequence) -> None:
+    def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Nothing to roll back: only accepted tokens are ever indexed."""
 
     def finish(self, sequence: Sequence) -> None:

@@ -1,0 +1,169 @@
+"""Opening the folder of a draft head: its config.json as it stands, the sizes in it, its weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import LlamaConfig
+
+from specctl.errors import DamagedError, MissingError, SpecctlError
+from specctl.modelinfo.facts import ModelFacts
+from specctl.resources import resolve_model
+from specctl.runtime.models.linear import Linear
+from specctl.runtime.models.loading import Model
+from specctl.runtime.models.native import ROPE_TYPES, rope_tables, stack_shape
+from specctl.runtime.models.recognise import recognise
+from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
+from specctl.runtime.models.weights import Weights
+
+_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
+OTHER_TARGET = "this is the head of another target"
+_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+_OPTIONAL = (
+    "num_key_value_heads",
+    "head_dim",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "partial_rotary_factor",
+    "max_position_embeddings",
+)
+
+
+@dataclass(frozen=True)
+class HeadFiles:
+    """A head's folder, its config and its weights; ``positions``: tokens of context that it will be asked to serve."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    weights: Weights
+    target: Model
+    positions: int
+
+    def refuse(self, problem: str, help: str | None = None) -> SpecctlError:
+        """The error to raise for a config that cannot be."""
+        return DamagedError(f"{self.folder / 'config.json'}: {problem}", help=help)
+
+    @property
+    def proposed_tokens(self) -> int | None:
+        """k as the checkpoint itself states it; None where it does not."""
+        return ModelFacts(self.folder.name, self.folder, self.config).proposed_tokens
+
+    @property
+    def prediction_layers(self) -> int:
+        """Prediction layers that the config counts; 0 where it counts none."""
+        return ModelFacts(self.folder.name, self.folder, self.config).number(*_COUNTS) or 0
+
+    @property
+    def mask_token_id(self) -> int | None:
+        """The token that stands for an open place, under whichever key the checkpoint keeps it."""
+        return ModelFacts(self.folder.name, self.folder, self.config).mask_token_id
+
+    def number(self, config: Mapping[str, Any], key: str) -> int:
+        """The whole number of at least 1 under ``key``; raises DamagedError for anything else."""
+        value = config.get(key)
+        if not isinstance(value, int) or value < 1:
+            raise self.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
+        return value
+
+    def num_layers(self, config: Mapping[str, Any]) -> int:
+        """Layers that ``config`` states; one where it says nothing."""
+        return self.number(config, "num_hidden_layers") if "num_hidden_layers" in config else 1
+
+    def layer_config(self, config: Mapping[str, Any]) -> LlamaConfig:
+        """The sizes and rotations in ``config`` under the names of a current transformers config.
+
+        Heads often state the context they were trained on; positions beyond it are served all the same.
+        """
+        absent = [key for key in _SIZES if not isinstance(config.get(key), int)]
+        if absent:
+            raise self.refuse(f"no whole number under {', '.join(absent)}")
+        keys = {key: config[key] for key in (*_SIZES, *_OPTIONAL) if config.get(key) is not None}
+        try:
+            made = LlamaConfig(**keys)
+        except Exception as error:  # transformers checks types and rotations in its own ways
+            raise self.refuse(f"transformers does not take its sizes: {error}") from error
+        kind = (made.rope_parameters or {}).get("rope_type", "default")
+        if kind not in ROPE_TYPES:
+            raise self.refuse(f"rope type {kind!r} does not run here; {', '.join(ROPE_TYPES)} do")
+        return made
+
+    def shape(self, config: LlamaConfig, num_layers: int) -> StackShape:
+        """The sizes of a stack of ``num_layers`` layers with full attention."""
+        return stack_shape(config, (None,) * num_layers)
+
+    def stack(
+        self, config: LlamaConfig, shape: StackShape, layers: list[LayerWeights], products: Sequence[Tensor]
+    ) -> Stack:
+        """The layers with their rotation tables; ``products``: the head's other matrices."""
+        try:
+            cos, sin = rope_tables(config, shape.head_dim, self.positions, self.target.dtype, self.target.device)
+        except (TypeError, ValueError, KeyError) as error:
+            raise self.refuse(f"its rotations cannot be computed: {error}") from error
+        linear = Linear([*products, *(weight for layer in layers for weight in layer.products())])
+        return Stack(shape, layers, cos, sin, linear)
+
+    def embedding(self, width: int, *names: str) -> Tensor:
+        """The head's own embedding [vocab, width] under one of ``names``, else the target's."""
+        for name in names:
+            if name in self.weights:
+                return self.weights.finite(name, None, width)
+        if self.target.embedding.shape[1] != width:
+            raise self.refuse(
+                f"the head is {width} wide and has no embedding of its own; the target's is "
+                f"{self.target.embedding.shape[1]} wide",
+                help=OTHER_TARGET,
+            )
+        return self.target.embedding
+
+
+def open_head(name: str, target: Model, positions: int, method: str) -> HeadFiles:
+    """Raises MissingError or DamagedError for a folder, config or weight file that is absent or unreadable, and
+    SpecctlError for a checkpoint that is for another ``method``.
+    """
+    folder = resolve_model(name)
+    path = folder / "config.json"
+    if not path.is_file():
+        raise MissingError(f"{folder} has no config.json", help="point at the folder of the draft head")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise DamagedError(f"{path} is not JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise DamagedError(f"{path} is not a JSON object")
+    weights = Weights(folder, target.dtype, target.device, pickles=True)
+    found = recognise(config, weights.names())
+    if found not in (None, method):
+        raise SpecctlError(
+            f"{folder} holds a draft for method {found!r}; the setting says {method!r}",
+            help=f"set method {found}, or point at another checkpoint",
+        )
+    return HeadFiles(folder, config, weights, target, positions)
+
+
+def draft_vocabulary(files: HeadFiles, size: int) -> Tensor | None:
+    """Target ids [size] of a reduced draft vocabulary, from the offsets ``d2t``; None where it is the target's own."""
+    if "d2t" not in files.weights:
+        if size > files.target.vocab_size:
+            raise files.refuse(f"the head scores {size} tokens, the target has {files.target.vocab_size}")
+        if size < files.target.vocab_size:
+            raise files.refuse(
+                f"the head scores {size} tokens of the target's {files.target.vocab_size} and has no tensor 'd2t' "
+                "that says which"
+            )
+        return None
+    ids = torch.arange(size, device=files.target.device) + files.weights.integers("d2t", size)
+    wrong = ids[(ids < 0) | (ids >= files.target.vocab_size)]
+    if len(wrong):
+        raise DamagedError(
+            f"{files.folder}: tensor 'd2t' leads to token {int(wrong[0])}; the target has {files.target.vocab_size}",
+            help="this head is for a target with another vocabulary",
+        )
+    return ids

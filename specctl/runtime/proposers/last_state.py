@@ -1,0 +1,61 @@
+"""What drafts from the newest true state alone, without a cache: Medusa's heads and MLP speculators.
+
+The state they need is that of the last token that stands and has been computed, the one that produced the newest token;
+not the last row of the verified batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence as Many
+
+import torch
+from torch import Tensor
+
+from specctl.runtime.draft import Draft
+from specctl.runtime.proposers.chain import Advance, Picker, draft_chain, draft_for
+from specctl.runtime.sequence import Sequence
+
+
+class LastStateProposer(ABC):
+    """``_states[slot]`` [layers * hidden]: the state that produced the newest token."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, hidden_layers: tuple[int, ...], k: int, picker: Picker) -> None:
+        self.hidden_layers = hidden_layers
+        self._k = k
+        self._picker = picker
+        self._states: dict[int, Tensor] = {}
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        return self._k
+
+    def start(self, sequence: Sequence) -> None:
+        """Nothing is known before the first state."""
+        self._states.pop(sequence.slot, None)
+
+    def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
+        """Keep the newest state; a copy, so that a prompt's other states can go."""
+        assert hidden is not None, "this proposer declares the states it needs"
+        self._states[sequence.slot] = hidden[-1].clone()
+
+    def finish(self, sequence: Sequence) -> None:
+        self._states.pop(sequence.slot, None)
+
+    def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
+        """k tokens a sequence, fewer where its limit is lower."""
+        return draft_for(sequences, [min(self._k, limit) for limit in limits], self._draft)
+
+    @torch.inference_mode()
+    def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
+        states = torch.stack([self._states[sequence.slot] for sequence in sequences])
+        logits, advance = self.begin(states, [sequence.tokens[-1] for sequence in sequences])
+        return draft_chain(sequences, counts, logits, advance, self._picker)
+
+    @abstractmethod
+    def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
+        """Logits [n, draft vocab] after the newest ``tokens``, whose ``states`` [n, hidden] those are, and how to go
+        on from there.
+        """

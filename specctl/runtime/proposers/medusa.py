@@ -1,0 +1,42 @@
+"""Medusa: each head guesses its own place ahead from the same state, so the guesses do not depend on each other."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from specctl.runtime.models.heads.files import open_head
+from specctl.runtime.models.heads.medusa import MedusaHeads, load_medusa
+from specctl.runtime.proposers import Slots, drafted_tokens
+from specctl.runtime.proposers.chain import Advance, Picker
+from specctl.runtime.proposers.last_state import LastStateProposer
+from specctl.runtime.target import Target
+from specctl.spec.config import SpecDecodeConfig
+
+
+class MedusaProposer(LastStateProposer):
+    """The chain of each head's best guess, as vLLM serves it."""
+
+    def __init__(self, heads: MedusaHeads, k: int, picker: Picker) -> None:
+        super().__init__(heads.hidden_layers, k, picker)
+        self._heads = heads
+
+    @classmethod
+    def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> MedusaProposer:
+        """k is the number of heads where the setting names none. Raises SpecctlError and its kin for heads that are
+        absent, damaged, for another target, or fewer than asked for.
+        """
+        assert spec.model is not None, "a spec of this method names its heads"
+        heads = load_medusa(open_head(spec.model, target.model, slots.max_len, spec.method.name))
+        picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", heads.vocabulary)
+        return cls(heads, drafted_tokens(spec, heads.count, heads.count), picker)
+
+    def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
+        step = 0
+
+        def advance(active: list[int], _tokens: list[int]) -> Tensor:
+            nonlocal step
+            step += 1
+            return self._heads.forward(states[torch.tensor(active, device=states.device)], step)
+
+        return self._heads.forward(states, 0), advance
