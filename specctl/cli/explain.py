@@ -31,7 +31,7 @@ def command(
         near = difflib.get_close_matches(topic, known, n=1) or difflib.get_close_matches(wanted, known, n=1)
         raise UsageError(
             f"there is no rule {topic!r}",
-            help=f"did you mean {near[0]}?" if near else "codes are SPC001 to SPC504, see docs/rules.md",
+            help=f"did you mean {near[0]}?" if near else "codes are SPC001 and so on, see docs/rules.md",
         )
     sys.stdout.write(page(found))
     return 0

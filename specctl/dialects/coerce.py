@@ -13,6 +13,9 @@ from typing import Any
 
 _TRUE = {"1", "on", "t", "true", "y", "yes"}
 _FALSE = {"0", "off", "f", "false", "n", "no"}
+# Unicode's white space. Python's strip() takes four control characters more.
+_BLANKS = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_SEPARATORS = frozenset("\x1c\x1d\x1e\x1f")
 _INT_TEXT = r"^[+-]?\d+(_\d+)*(\.0+)?$"
 
 
@@ -24,6 +27,12 @@ class BadValue(Exception):
         self.wanted = wanted
 
 
+def _trimmed(raw: Any) -> str:
+    """Text without the blanks around it that pydantic passes over; empty where it is not ASCII then, or no text."""
+    found = raw.strip(_BLANKS) if isinstance(raw, str) else ""
+    return found if found.isascii() and not set(found) & _SEPARATORS else ""
+
+
 def lax_int(raw: Any) -> int:
     """`3`, `"3"`, `3.0`, `true` become whole numbers; `3.5`, `null` and words do not."""
     if isinstance(raw, bool):
@@ -31,11 +40,13 @@ def lax_int(raw: Any) -> int:
     if isinstance(raw, int):
         return raw
     if isinstance(raw, float):
-        if math.isfinite(raw) and raw == int(raw):
+        # Beyond 64 bits a float is no whole number to pydantic.
+        if math.isfinite(raw) and raw == int(raw) and abs(raw) < 2**63:
             return int(raw)
         raise BadValue("a whole number" if math.isfinite(raw) else "a finite whole number")
-    if isinstance(raw, str) and len(raw) < 400 and re.match(_INT_TEXT, raw.strip()):
-        return int(raw.strip().split(".", 1)[0])
+    digits = _trimmed(raw)
+    if len(digits) < 400 and re.match(_INT_TEXT, digits):
+        return int(digits.split(".", 1)[0])
     raise BadValue("a whole number")
 
 
@@ -46,12 +57,10 @@ def lax_float(raw: Any) -> float:
             return float(raw)
         except OverflowError:
             raise BadValue("a number") from None
-    if isinstance(raw, str):
-        try:
-            return float(raw.strip())
-        except ValueError:
-            pass
-    raise BadValue("a number")
+    try:
+        return float(_trimmed(raw))
+    except ValueError:
+        raise BadValue("a number") from None
 
 
 def lax_bool(raw: Any) -> bool:
@@ -60,8 +69,8 @@ def lax_bool(raw: Any) -> bool:
         return raw
     if isinstance(raw, (int, float)) and raw in (0, 1):
         return bool(raw)
-    if isinstance(raw, str) and raw.strip().lower() in _TRUE | _FALSE:
-        return raw.strip().lower() in _TRUE
+    if isinstance(raw, str) and raw.lower() in _TRUE | _FALSE:
+        return raw.lower() in _TRUE
     raise BadValue("true or false")
 
 

@@ -55,7 +55,11 @@ def convert(source: Any, to: str, *, to_release: str | None = None, **options: A
     spec = source if isinstance(source, SpecDecodeConfig) else report.config if report else None
     if spec is None:
         raise SpecctlError("there is nothing to convert: the setting could not be read, or leaves speculation off")
-    return _convert(spec, to, known(to, to_release), report)
+    try:
+        release = known(to, to_release)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return _convert(spec, to, release, report)
 
 
 def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | None) -> Converted:

@@ -76,6 +76,8 @@ def test_a_file_whose_name_is_no_text(form: str) -> None:
         (["validate-config", "good.yaml", "--select", "SPC999"], 2, "no rule begins so"),
         (["validate-config", "good.yaml", "--ignore", "foo"], 2, "no rule begins so"),
         (["validate-config", "good.yaml", "--select", "spc1,SPC503"], 0, ""),
+        (["convert", "good.yaml", "--to", "trtllm", "--to-release", "banana"], 2, "no release number"),
+        (["explain", ""], 2, "no rule"),
         (["validate-config", "good.yaml", "--output", "/nowhere/x"], 3, "cannot be written"),
     ],
 )
