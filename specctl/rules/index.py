@@ -89,6 +89,7 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc307_package_missing", "error", ("vllm",), (), True),
     ("spc308_attention_backend_unknown", "error", ("vllm",), (), True),
     ("spc309_target_excludes_method", "error", ("vllm",), ("target",), True),
+    ("spc310_draft_size_not_kept", "warning", ("vllm",), (), True),
     ("spc321_checkpoint_overrules", "warning", (), (), False),
     ("spc322_name_read_as_class", "warning", (), (), False),
     ("spc323_value_changed", "warning", (), (), False),

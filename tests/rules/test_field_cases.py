@@ -164,6 +164,16 @@ def test_f12_f14_tensor_parallel_size_of_the_draft() -> None:
     assert "draft_tensor_parallel_size" in said(wrong)
 
 
+def test_f13_a_head_on_one_gpu_beside_a_target_on_four() -> None:
+    setting = {"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 1}
+    report = check(setting, engine="vllm", engine_args={"tensor_parallel_size": 4})
+    assert report.verdict == "accepts"
+    assert [(each.code, each.severity) for each in report.diagnostics] == [("SPC310", "warning")]
+    assert "several releases ran the head on 4" in report.diagnostics[0].message
+    alone = check(setting, engine="vllm", engine_args={"tensor_parallel_size": 1})
+    assert not alone.diagnostics
+
+
 def test_f15_count_against_the_drafts_own() -> None:
     lay("t", LLAMA)
     head = lay("h", HEAD | {"n_predict": 3})
