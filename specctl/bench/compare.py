@@ -76,7 +76,8 @@ def speedup_interval(matched: Sequence[Pair], seed: int) -> list[float] | None:
     Prompts and repeats are drawn with replacement, each by itself (a crossed, "pigeonhole" bootstrap: Owen 2007): a
     drawn prompt brings all its repeats, a drawn repeat all its prompts. So both the choice of prompts and the machine's
     drift widen the interval, and the pair stays a pair. Prompts are drawn within their category, since the mix of
-    categories is chosen, not sampled. 2000 draws, seeded; percentile ends.
+    categories is chosen, not sampled; with a category of one prompt, from all of them, since one prompt says nothing of
+    its category's spread. 2000 draws, seeded; percentile ends.
     """
     import numpy as np
 
@@ -98,13 +99,14 @@ def speedup_interval(matched: Sequence[Pair], seed: int) -> list[float] | None:
 
 
 def _axes(records: Sequence[Record]) -> tuple[list[int], dict[int, int], dict[int, int]]:
-    """Prompts in each category; the row of each prompt, category after category; the column of each repeat."""
+    """Prompts in each group to draw from; the row of each prompt, group after group; the column of each repeat."""
     categories: dict[str, dict[int, None]] = {}
     for record in records:
         categories.setdefault(record.job.prompt.category, {})[record.job.index] = None
     rows = {index: row for row, index in enumerate(index for group in categories.values() for index in group)}
     columns = {repeat: column for column, repeat in enumerate(sorted({record.job.repeat for record in records}))}
-    return [len(group) for group in categories.values()], rows, columns
+    sizes = [len(group) for group in categories.values()]
+    return sizes if min(sizes) > 1 else [sum(sizes)], rows, columns
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:

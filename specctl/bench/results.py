@@ -33,6 +33,8 @@ class Setup:
 
 def build_report(setup: Setup, measured: Measured, environment: Mapping[str, Any], ties: TieRule | None) -> Report:
     """The whole report. `ties` None: outputs were not to be checked."""
+    if measured.interrupted:
+        measured.trim()
     comparisons = compare_all(setup, measured, ties)
     drafts = {runner.name for runner in setup.runners if runner.spec is not None}
     names = {index: prompt.id for index, prompt in enumerate(setup.workload.prompts)}

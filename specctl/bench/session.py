@@ -65,6 +65,16 @@ class Measured:
         """The blocks of one runner at one level, in the order of the turns."""
         return self.blocks.get((runner, concurrency), [])
 
+    def trim(self) -> None:
+        """Leave each runner of a level the turns that all of them finished, so that their figures are of the same
+        requests; a runner that finished none has no figures.
+        """
+        for level in {level for _, level in self.blocks}:
+            places = [key for key in self.blocks if key[1] == level and self.blocks[key]]
+            common = min((len(self.blocks[key]) for key in places), default=0)
+            for key in places:
+                del self.blocks[key][common:]
+
 
 class Progress(Protocol):
     """Who is told how far the run is."""

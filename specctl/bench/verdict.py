@@ -97,4 +97,7 @@ def _interval(row: Comparison) -> str:
     if row.tpot_speedup_ci is None:
         return f"{row.tpot_speedup:.2f}x"
     low, high = row.tpot_speedup_ci
-    return f"{row.tpot_speedup:.2f}x [{low:.2f}, {high:.2f}]"
+    lost = low > 1 and row.throughput_ratio is not None and row.throughput_ratio < 1
+    return f"{row.tpot_speedup:.2f}x [{low:.2f}, {high:.2f}]" + (
+        f" (but throughput falls to {row.throughput_ratio:.2f}x)" if lost else ""
+    )

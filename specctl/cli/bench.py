@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specctl.errors import EXIT_FINDINGS, EXIT_OK, MissingError, UsageError
+from specctl.errors import EXIT_FINDINGS, EXIT_OK, MissingError, SpecctlError, UsageError
 
 if TYPE_CHECKING:
     from specctl.bench.results import Report
@@ -104,6 +104,10 @@ def _settings(settings: Settings, target: str | None, release: str | None) -> tu
         read = [spec for spec, _ in settings.resolve(**options) if spec is not None]
         target = common_target(None, read)
     specs = [spec for spec, _ in settings.require(target=target, **options)]
+    if settings and not specs:
+        raise SpecctlError(
+            "the setting leaves speculation off, so there is nothing to measure", help="name a method, or leave it out"
+        )
     for spec in specs:
         if spec.target not in (None, target):
             print(f"note: {spec.origin.source} is for {spec.target}; it is measured on {target}", file=sys.stderr)
@@ -134,14 +138,22 @@ def _check_writable(file: Path) -> None:
 def _render(outcome: Outcome, format: str, output_json: str | None) -> None:
     from specctl.bench.report import show
 
-    if output_json is not None:
-        Path(output_json).write_text(_json(outcome.report), encoding="utf-8")
     if format == "json":
         sys.stdout.write(_json(outcome.report))
     else:
         show(outcome.report)
     for line in [*(f"note: {note}" for note in outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
         print(line, file=sys.stderr)
+    if output_json is not None:
+        _write(Path(output_json), outcome.report)
+
+
+def _write(file: Path, report: Report) -> None:
+    """Last of all, so that a full disk costs the file and not the figures."""
+    try:
+        file.write_text(_json(report), encoding="utf-8")
+    except OSError as error:
+        raise MissingError(f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _json(report: Report) -> str:

@@ -76,11 +76,12 @@ class Settings:
         if noisy:
             sys.stderr.write(as_text.render(noisy, colour=sys.stderr.isatty(), quiet=True))
         for spec, report in resolved:
-            if spec is None or not report.valid:
+            if not report.valid:
                 raise SpecctlError(
                     f"the setting of {report.source} cannot be used", help="the diagnostics above say why"
                 )
-            found.append((spec, report))
+            if spec is not None:  # None: the setting leaves speculation off
+                found.append((spec, report))
         return found
 
 
@@ -99,6 +100,6 @@ def _preset(name: str) -> str:
         near = difflib.get_close_matches(name, preset_names(), n=1)
         raise MissingError(
             f"no file and no preset is called {name!r} (looked for {Path(name).absolute()} and in the presets)",
-            help=f"did you mean {near[0]}?" if near else "specctl presets list shows them",
+            help=f"did you mean {near[0]}?" if near else "give the path of a YAML file in specctl's own format",
         )
     return str(found)

@@ -44,7 +44,10 @@ ROWS: tuple[Field, ...] = (
 )
 ACCEPTANCE: tuple[Field, ...] = (
     Field(
-        "method", "acceptance.method", nullable=False, choices=("standard", "block", "typical", "relaxed", "synthetic")
+        "method",
+        "acceptance.method",
+        nullable=False,
+        choices=("standard", "block", "coupled", "typical", "relaxed", "synthetic"),
     ),
     Field("synthetic_rates", "acceptance.synthetic_rates", "floats"),
     Field("synthetic_length", "acceptance.synthetic_length", "float"),

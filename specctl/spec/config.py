@@ -23,7 +23,8 @@ def _changed(part: Any) -> dict[str, Any]:
 class Acceptance:
     """How drafted tokens are verified.
 
-    `method`: `standard` (rejection sampling, lossless), `block` (joint, lossless), `typical` and `relaxed` (lossy),
+    `method`: `standard` (rejection sampling, lossless), `block` (joint, lossless), `coupled` (noise fixed by seed and
+    position: the same text with any draft or none, lossless), `typical` and `relaxed` (lossy),
     `synthetic` (forced rates, for measurements). `synthetic_rates[i]`: probability that the first i + 1 drafts are
     accepted; `synthetic_length`: tokens a step, bonus included. `threshold_single` and `threshold_acc` are SGLang's
     two probabilities; `relaxed_topk` and `relaxed_delta` are TensorRT-LLM's.
@@ -45,7 +46,10 @@ class Acceptance:
     @property
     def lossy(self) -> bool:
         """Whether the output's distribution may differ from the target's."""
-        return self.method not in ("standard", "block") or (self.threshold_single, self.threshold_acc) != (1.0, 1.0)
+        return self.method not in ("standard", "block", "coupled") or (self.threshold_single, self.threshold_acc) != (
+            1.0,
+            1.0,
+        )
 
 
 @dataclass(frozen=True)

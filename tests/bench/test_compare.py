@@ -239,3 +239,12 @@ def test_the_mix_of_categories_does_not_widen_the_interval() -> None:
         name, fast = ("coding", 0.01) if n % 2 else ("math", 0.03)
         matched.append((record(n, category=name, tpot_s=0.03), record(n, category=name, tpot_s=fast)))
     assert speedup_interval(matched, 0) == [pytest.approx(1.5), pytest.approx(1.5)]
+
+
+def test_one_prompt_a_category_still_has_a_spread() -> None:
+    """With nothing to draw from inside a category, prompts are drawn from all: 1 and 3 times as fast is no sure 1.5."""
+    matched = [
+        (record(0, category="coding", tpot_s=0.03), record(0, category="coding", tpot_s=0.01)),
+        (record(1, category="math", tpot_s=0.03), record(1, category="math", tpot_s=0.03)),
+    ]
+    assert speedup_interval(matched, 0) == [pytest.approx(1.0), pytest.approx(3.0)]

@@ -178,3 +178,13 @@ def test_a_repeat_that_was_cut_does_not_count() -> None:
         runner.stop_at = 6 + 20
     measured = measure(SCHEDULE, PROMPTS, runners, Told())
     assert (measured.repeats, measured.interrupted) == (1, True)
+
+
+def test_an_interrupted_run_keeps_the_turns_that_all_finished() -> None:
+    from specctl.bench.load import Block
+    from specctl.bench.session import Measured
+
+    blocks = [Block((), float(i)) for i in range(3)]
+    measured = Measured({(0, 1): blocks[:1], (1, 1): blocks[:2], (2, 1): [], (0, 8): blocks[:3], (1, 8): blocks[:3]})
+    measured.trim()
+    assert [len(measured.of(*key)) for key in ((0, 1), (1, 1), (2, 1), (0, 8), (1, 8))] == [1, 1, 0, 3, 3]

@@ -193,3 +193,18 @@ def test_threads_are_chosen_by_a_trial_and_said(
         assert "measured with 1 of 2 CPU threads" in printed.err
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("value", ["null", ""])
+def test_a_setting_that_is_off_leaves_nothing_to_measure(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "demo", "--speculative-config", value]) == 1
+    assert "leaves speculation off" in capsys.readouterr().err
+
+
+def test_the_table_comes_before_a_file_that_cannot_be_written(
+    models: tuple[str, str], prompts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(models, prompts, "--output-json", "/dev/full") == 3
+    shown = capsys.readouterr()
+    assert "baseline" in shown.out
+    assert "/dev/full" in shown.err

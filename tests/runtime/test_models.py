@@ -161,3 +161,14 @@ def test_a_recurrent_state_is_refused_by_name(tmp_path: Path) -> None:
     folder = save(MambaForCausalLM(config), tmp_path / "mamba")
     with pytest.raises(SpecctlError, match="mamba keeps a recurrent state"):
         load_target(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"", "not a GGUF file"), (b"junk" * 9, "not a GGUF file"), (b"GGUF" + b"\0" * 64, "GGUF")]
+)
+def test_damaged_gguf_files_are_named(content: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    with pytest.raises(DamagedError, match=says) as error:
+        load_target(str(path), device="cpu")
+    assert error.value.exit_code == 3

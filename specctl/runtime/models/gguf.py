@@ -9,7 +9,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from specctl.errors import DamagedError, MissingError, SpecctlError
+from specctl.errors import DamagedError, MissingError
 
 
 def cache_root() -> Path:
@@ -53,7 +53,11 @@ def _convert(path: Path, folder: Path) -> None:
         draft.rename(folder)
     except (ValueError, KeyError, OSError, NotImplementedError) as error:
         if not (folder / "config.json").is_file():  # another process may have finished first
-            raise SpecctlError(f"transformers cannot read {path}: {error}") from error
+            raise DamagedError(
+                f"{path} ({path.stat().st_size:,} bytes) cannot be read as GGUF: {error}",
+                help="the file may be truncated: compare its size and checksum with the publisher's; or it holds an "
+                "architecture that transformers does not convert",
+            ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
