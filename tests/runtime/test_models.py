@@ -172,3 +172,11 @@ def test_damaged_gguf_files_are_named(content: bytes, says: str, tmp_path: Path)
     with pytest.raises(DamagedError, match=says) as error:
         load_target(str(path), device="cpu")
     assert error.value.exit_code == 3
+
+
+def test_a_config_of_another_model_than_the_weights_is_refused(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(checkpoint(), tmp_path / "mixed")
+    text = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(text.replace('"vocab_size": 258', '"vocab_size": 100'))
+    with pytest.raises(DamagedError, match=r"vocab_size 100 .* 258 x 32"):
+        load_target(str(folder), device="cpu")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from specctl.errors import DamagedError
 from specctl.runtime.models.decoder import Decoder
 from specctl.runtime.models.linear import Linear
 from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
@@ -39,6 +40,12 @@ def load_native(config: Any, folder: Path, dtype: torch.dtype, device: torch.dev
     weights = Weights(folder, dtype, device)
     shape = stack_shape(config, _windows(config, config.num_hidden_layers))
     embedding = weights.get("model.embed_tokens.weight")
+    if tuple(embedding.shape) != (config.vocab_size, config.hidden_size):
+        raise DamagedError(
+            f"{folder}: config.json says vocab_size {config.vocab_size} and hidden_size {config.hidden_size}, the "
+            f"embedding in the weights is {embedding.shape[0]} x {embedding.shape[1]}",
+            help="config.json and weights are of different models; download both again",
+        )
     found = None if config.tie_word_embeddings else weights.find("lm_head.weight")
     head = embedding if found is None else found
     layers = [read_layer(weights, f"model.layers.{i}.", shape) for i in range(config.num_hidden_layers)]
