@@ -12,7 +12,6 @@ import pytest
 
 from specctl.bench.workloads import Prompt, Workload, choose, encode, read_workload
 from specctl.errors import MissingError, SpecctlError, UsageError
-from specctl.resources import bundled_dir
 
 
 def write(folder: Path, *rows: object) -> str:
@@ -152,7 +151,6 @@ def test_the_chat_template_is_used_where_there_is_one() -> None:
     assert encode(work, Target(False)).prompts[0].token_ids == (len("abc\n\nde"),)
 
 
-@pytest.mark.skipif(not (bundled_dir() / "prompts.jsonl").is_file(), reason="the bundled prompts are not there yet")
 def test_the_bundled_prompts_hold_four_categories_of_four() -> None:
     counts = Counter(prompt.category for prompt in choose(read_workload(), None, 16).prompts)
     assert counts == {"coding": 4, "math": 4, "summarization": 4, "writing": 4}

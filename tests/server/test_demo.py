@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from specctl.resources import bundled_model
 from specctl.runtime import EngineOptions, Target, load_target, make_engine
 from specctl.spec.config import SpecDecodeConfig
 from tests.server.live import Live, live
@@ -26,9 +25,6 @@ NGRAM = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1,
 DRAFT = {"method": "draft_model", "model": "demo-draft", "num_speculative_tokens": 4}
 
 
-pytestmark = pytest.mark.skipif(bundled_model("demo") is None, reason="the demo model is not in this checkout")
-
-
 @pytest.fixture(scope="module")
 def target() -> Target:
     return load_target("demo", device="cpu", dtype="float64")
@@ -37,8 +33,6 @@ def target() -> Target:
 @pytest.fixture(scope="module", params=[None, NGRAM, DRAFT], ids=["plain", "ngram", "draft_model"])
 def server(request: pytest.FixtureRequest, target: Target) -> Iterator[Live]:
     spec = request.param
-    if spec is DRAFT and bundled_model("demo-draft") is None:
-        pytest.skip("the draft is not in this checkout")
     engine = make_engine(target, spec and SpecDecodeConfig.from_dict(spec), EngineOptions(max_num_seqs=4))
     with live(engine, target, model_names=("demo",), max_model_len=target.max_model_len) as found:
         yield found
