@@ -52,6 +52,7 @@ def _convert(path: Path, folder: Path) -> None:
         _write(path, draft)
         draft.rename(folder)
     except (ValueError, KeyError, OSError, NotImplementedError) as error:
+        # NotImplementedError is how transformers and gguf answer an architecture or a quantisation they do not know.
         if not (folder / "config.json").is_file():  # another process may have finished first
             raise DamagedError(
                 f"{path} ({path.stat().st_size:,} bytes) cannot be read as GGUF: {error}",
