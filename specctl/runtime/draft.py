@@ -20,6 +20,10 @@ class Draft:
     tokens: list[int]
     probs: Tensor | None = None
 
+    def paths(self) -> list[list[int]]:
+        """For each row that verifies this draft, the root's first, the drafted tokens that lead to it."""
+        return [self.tokens[:place] for place in range(len(self.tokens) + 1)]
+
 
 NO_DRAFT = Draft([])
 

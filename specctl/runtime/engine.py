@@ -16,9 +16,11 @@ from torch import Tensor
 
 from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier
+from specctl.runtime.adjust import Paths, make_adjustment
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer
 from specctl.runtime.kv_cache import Span
-from specctl.runtime.request import Emission, Request
+from specctl.runtime.logprobs import token_logprobs
+from specctl.runtime.request import Emission, Request, TokenLogprobs
 from specctl.runtime.sampling import probabilities, request_seed
 from specctl.runtime.scheduler import Chunk, Scheduler
 from specctl.runtime.sequence import Sequence
@@ -121,7 +123,11 @@ class Engine:
         self._check(request)
         seed = request_seed(self._options.seed, request.id, request.sampling.seed)
         text = TextStream(self.target.decode, request.sampling.stop)
-        self._scheduler.add(Sequence(request, list(request.prompt_token_ids), self._verifier.randomness(seed), text))
+        prompt, target = list(request.prompt_token_ids), self.target
+        adjustment = make_adjustment(
+            request.sampling, prompt, target.eos_token_ids, target.vocab_size, target.model.device
+        )
+        self._scheduler.add(Sequence(request, prompt, self._verifier.randomness(seed), text, adjustment))
 
     def _check(self, request: Request) -> None:
         prompt = request.prompt_token_ids
@@ -183,11 +189,15 @@ class Engine:
         emissions = []
         for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
-            outcome = self._verifier.judge(sequence, draft, logits[rows], best[rows])
+            raw, own_best = logits[rows], best[rows]
+            judged = raw
+            if sequence.adjustment:
+                judged, own_best = _adjusted(sequence, raw, draft.paths(), wanted)
+            outcome = self._verifier.judge(sequence, draft, judged, own_best)
             sequence.stats.record(len(draft.tokens), outcome.accepted)
             self.stats.record(len(draft.tokens), outcome.accepted)
             block = [*draft.tokens[: outcome.accepted], outcome.next_token]
-            emissions.append(self._take(sequence, block, _part(hidden, begin, len(block))))
+            emissions.append(self._take(sequence, block, raw[: len(block)], _part(hidden, begin, len(block))))
         return emissions
 
     def _finish_prefills(
@@ -202,15 +212,20 @@ class Engine:
                 if self._proposer and states is not None:
                     self._proposer.observe(sequence, states)
                 continue
-            sampling = sequence.request.sampling
-            if sampling.greedy:
-                token = int(logits[first].argmax())
-            else:
-                token = sequence.randomness.pick(probabilities(logits[first], sampling), len(sequence.tokens))
-            emissions.append(self._take(sequence, [token], states))
+            raw = logits[first : first + 1]
+            emissions.append(self._take(sequence, [self._first_token(sequence, raw)], raw, states))
         return emissions
 
-    def _take(self, sequence: Sequence, block: list[int], hidden: Tensor | None) -> Emission:
+    def _first_token(self, sequence: Sequence, logits: Tensor) -> int:
+        """The token behind the prompt; ``logits`` [1, vocab]."""
+        sampling = sequence.request.sampling
+        row = sequence.adjustment.apply(logits, [[]])[0] if sequence.adjustment else logits[0]
+        if sampling.greedy:
+            return int(row.argmax())
+        return sequence.randomness.pick(probabilities(row, sampling), len(sequence.tokens))
+
+    def _take(self, sequence: Sequence, block: list[int], logits: Tensor, hidden: Tensor | None) -> Emission:
+        """Append ``block``, whose tokens the rows of ``logits`` [len(block), vocab] gave, and say what came of it."""
         taken = sequence.append(block, self.target.eos_token_ids, self.max_model_len)
         # All that stands is computed but for the newest token; rejected drafts behind it are as good as gone.
         sequence.num_computed = len(sequence.tokens) - 1
@@ -221,12 +236,26 @@ class Engine:
         elif self._proposer:
             self._proposer.observe(sequence, hidden)
         stats = sequence.stats if finished else None
-        return Emission(sequence.request.id, taken, text, sequence.finish_reason, sequence.stop_reason, stats)
+        logprobs = _logprobs(sequence, logits, taken)
+        reason, why = sequence.finish_reason, sequence.stop_reason
+        return Emission(sequence.request.id, taken, text, reason, why, stats, logprobs=logprobs)
 
     def _retire(self, sequence: Sequence) -> None:
         if self._proposer and sequence.slot >= 0:
             self._proposer.finish(sequence)
         self._scheduler.remove(sequence)
+
+
+def _adjusted(sequence: Sequence, logits: Tensor, paths: Paths, wanted: bool) -> tuple[Tensor, list[int]]:
+    """The rows as the request wants them, and their argmax where it is wanted."""
+    assert sequence.adjustment is not None, "asked for sequences that have one"
+    rows = sequence.adjustment.apply(logits, paths)
+    return rows, rows.argmax(dim=-1).tolist() if wanted else []
+
+
+def _logprobs(sequence: Sequence, logits: Tensor, taken: list[int]) -> list[TokenLogprobs] | None:
+    wanted = sequence.request.sampling.logprobs
+    return None if wanted is None else token_logprobs(logits[: len(taken)], taken, wanted)
 
 
 def _part(hidden: Tensor | None, begin: int, count: int) -> Tensor | None:

@@ -14,7 +14,10 @@ MAX_SEED = 2**63 - 1
 class SamplingParams:
     """How one request picks its tokens and when it ends.
 
-    ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 are off. ``max_tokens`` counts new tokens.
+    ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 are off. ``max_tokens`` counts new tokens;
+    before ``min_tokens`` of them neither a stop token nor a stop string ends the output. ``logit_bias``: (token id,
+    what is added to its logit); ``allowed_token_ids``: nothing else, where given; ``bad_words``: token sequences that
+    may not appear. ``logprobs``: how many alternatives each token reports, 0 its own alone, None nothing.
     Raises ValueError, naming the field, when a value is out of its range.
     """
 
@@ -27,6 +30,14 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    min_tokens: int = 0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    allowed_token_ids: tuple[int, ...] = ()
+    bad_words: tuple[tuple[int, ...], ...] = ()
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         _require(math.isfinite(self.temperature) and self.temperature >= 0, "temperature", self.temperature, ">= 0")
@@ -35,7 +46,14 @@ class SamplingParams:
         _require(0 <= self.min_p <= 1, "min_p", self.min_p, "in [0, 1]")
         _require(self.seed is None or abs(self.seed) <= MAX_SEED, "seed", self.seed, "a 64-bit integer")
         _require(self.max_tokens >= 1, "max_tokens", self.max_tokens, ">= 1")
+        _require(0 <= self.min_tokens <= self.max_tokens, "min_tokens", self.min_tokens, "in [0, max_tokens]")
+        for name in ("presence_penalty", "frequency_penalty"):
+            _require(abs(getattr(self, name)) <= 2, name, getattr(self, name), "in [-2, 2]")
+        positive = math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0
+        _require(positive, "repetition_penalty", self.repetition_penalty, "> 0")
         _require(all(self.stop), "stop", self.stop, "non-empty strings")
+        _require(all(self.bad_words), "bad_words", self.bad_words, "non-empty")
+        _require(self.logprobs is None or self.logprobs >= 0, "logprobs", self.logprobs, ">= 0")
 
     @property
     def greedy(self) -> bool:
@@ -58,12 +76,25 @@ class Request:
 
 
 @dataclass(frozen=True)
+class TokenLogprobs:
+    """Natural log probability of ``token`` where it stands and its ``rank`` (1 is the most likely); ``top``: the most
+    likely tokens there with theirs, best first.
+    """
+
+    token: int
+    logprob: float
+    rank: int
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
 class Emission:
     """What one step produced for one request.
 
     ``token_ids`` holds the new tokens, a stop token included. ``text`` is the newly final text: it never ends inside a
     UTF-8 character and never holds a stop string or what could still become one. ``finish_reason``, ``stop_reason``
     (the stop string or stop token id; None for EOS) and ``stats`` come with the last emission of a request.
+    ``logprobs``: one entry a token, where the request asked for them.
     """
 
     request_id: str
@@ -73,3 +104,4 @@ class Emission:
     stop_reason: str | int | None = None
     stats: SpecStats | None = None
     error: str | None = None
+    logprobs: list[TokenLogprobs] | None = None

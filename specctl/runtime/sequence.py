@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, field
 
+from specctl.runtime.adjust import Adjustment
 from specctl.runtime.request import Request
 from specctl.runtime.sampling import Randomness
 from specctl.runtime.stats import SpecStats
@@ -16,13 +17,15 @@ from specctl.runtime.text import TextStream
 class Sequence:
     """``tokens``: prompt and output; ``num_computed``: tokens whose keys and values the target's cache holds.
 
-    While the sequence decodes, the target has computed all tokens but the newest.
+    While the sequence decodes, the target has computed all tokens but the newest. ``adjustment``: what the request
+    changes about its logits, None where it asks for nothing.
     """
 
     request: Request
     tokens: list[int]
     randomness: Randomness
     text: TextStream
+    adjustment: Adjustment | None = None
     slot: int = -1
     num_computed: int = 0
     stats: SpecStats = field(default_factory=SpecStats)
@@ -49,17 +52,20 @@ class Sequence:
         """
         for taken, token in enumerate(block, start=1):
             self.tokens.append(token)
+            if self.adjustment:
+                self.adjustment.take(token)
             if self._ends(token, eos, max_model_len):
                 return list(block[:taken])
         return list(block)
 
     def _ends(self, token: int, eos: frozenset[int], max_model_len: int) -> bool:
         sampling = self.request.sampling
+        early = self.num_output < sampling.min_tokens
         if token in eos and not sampling.ignore_eos:
             self.finish_reason = "stop"
-        elif token in sampling.stop_token_ids:
+        elif token in sampling.stop_token_ids and not early:
             self.finish_reason, self.stop_reason = "stop", token
-        elif (found := self.text.push(token)) is not None:
+        elif (found := self.text.push(token, search=not early)) is not None:
             self.finish_reason, self.stop_reason = "stop", found
         elif self.num_output >= sampling.max_tokens or len(self.tokens) >= max_model_len:
             self.finish_reason = "length"

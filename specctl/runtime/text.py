@@ -27,10 +27,14 @@ class TextStream:
         self._read = 0
         self._text = ""
         self._taken = 0
+        self._free = 0  # characters at the beginning in which a stop string does not count
         self._ended = False
 
-    def push(self, token: int) -> str | None:
-        """Add a token; the stop string that now stands in the text, the earliest first, or None."""
+    def push(self, token: int, search: bool = True) -> str | None:
+        """Add a token; the stop string that now stands in the text, the earliest first, or None.
+
+        Without ``search`` none is looked for, in what stands so far, now or later.
+        """
         self._tokens.append(token)
         before = self._decode(self._tokens[self._begin : self._read])
         after = self._decode(self._tokens[self._begin :])
@@ -39,12 +43,15 @@ class TextStream:
         searched = len(self._text)
         self._text += after[len(before) :]
         self._begin, self._read = self._read, len(self._tokens)
+        if not search:
+            self._free = len(self._text)
+            return None
         return self._find_stop(searched)
 
     def _find_stop(self, searched: int) -> str | None:
         hits = []
         for stop in self._stop:
-            place = self._text.find(stop, max(0, searched - len(stop) + 1))
+            place = self._text.find(stop, max(self._free, searched - len(stop) + 1))
             if place >= 0:
                 hits.append((place, stop))
         if not hits:
@@ -67,7 +74,7 @@ class TextStream:
         """How many characters at the end of the text are the beginning of a stop string."""
         longest = 0
         for stop in self._stop:
-            for size in range(min(len(stop) - 1, len(self._text)), longest, -1):
+            for size in range(min(len(stop) - 1, len(self._text) - self._free), longest, -1):
                 if self._text.endswith(stop[:size]):
                     longest = size
                     break

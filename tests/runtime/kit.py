@@ -104,7 +104,7 @@ def run(engine: Engine, requests: list[Request]) -> dict[str, dict[str, Any]]:
     """Run requests to their end: token ids, text, reasons and statistics of each."""
     for request in requests:
         engine.add(request)
-    results: dict[str, dict[str, Any]] = {r.id: {"tokens": [], "text": ""} for r in requests}
+    results: dict[str, dict[str, Any]] = {r.id: {"tokens": [], "text": "", "logprobs": []} for r in requests}
     for _ in range(10_000):
         if not engine.has_work():
             return results
@@ -112,6 +112,7 @@ def run(engine: Engine, requests: list[Request]) -> dict[str, dict[str, Any]]:
             result = results[emission.request_id]
             result["tokens"] += emission.token_ids
             result["text"] += emission.text
+            result["logprobs"] += emission.logprobs or []
             if emission.finish_reason:
                 result |= {"finish": emission.finish_reason, "why": emission.stop_reason, "stats": emission.stats}
     raise AssertionError(f"the engine does not come to an end: {json.dumps(results, default=str)[:500]}")
