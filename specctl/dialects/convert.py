@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from specctl.dialects import own, sglang, trtllm, vllm
@@ -74,6 +74,9 @@ def reread(reading: Reading, engine: str, release: str) -> Reading:
             value.key, value.raw, value.value, original.route if original else (), value.row, value.good
         )
     other.document = reading.document
+    other.fallback = reading.fallback
+    if other.spec is not None:
+        other.spec = replace(other.spec, about=spec.about)
     return other
 
 

@@ -112,4 +112,6 @@ def method_rows(method: str) -> tuple[Field, ...]:
 def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
     """The root of a specctl YAML file."""
     del release
-    return {"specctl": 1} | {key: value for key, value in spec.as_dict().items() if value is not None}
+    return (
+        {"specctl": 1} | {key: value for key, value in spec.as_dict().items() if value is not None} | dict(spec.about)
+    )

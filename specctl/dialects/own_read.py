@@ -7,13 +7,17 @@ from typing import Any
 
 from specctl.diagnostics import Fix, Route
 from specctl.dialects import coerce as types
+from specctl.dialects import own_check
 from specctl.dialects.coerce import BadValue, lax_int
 from specctl.dialects.field import Field, assemble
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.own import ACCEPTANCE, DRAFT, ENGINE, ROWS, TREE, method_rows
+from specctl.dialects.own_schema import LIMITED
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
 from specctl.source import Document
 from specctl.spec import METHODS, Origin, ScheduleStep, SpecDecodeConfig, Tree
+from specctl.spec.config import ABOUT
+from specctl.spec.release import bounds
 
 
 def read(document: Document, around: Surroundings, release: str, form: str) -> Reading:
@@ -51,6 +55,7 @@ def _root(reading: Reading, value: dict[Any, Any]) -> None:
     found["schedule"] = _schedule(reading, value.get("schedule"))
     found["tree"] = _tree(reading, value.get("tree"))
     reading.notes["method"] = name
+    reading.fallback = list(own_check.faults(value, name))
     _finish(reading, name, {path: item for path, item in found.items() if item is not None}, value)
 
 
@@ -159,13 +164,33 @@ def _finish(reading: Reading, name: str, found: dict[str, Any], value: dict[Any,
         else {}
     )
     spec: SpecDecodeConfig = assemble(
-        METHODS[name](), found, engine_options=kept, origin=Origin(reading.document.source, ENGINE, "1")
+        METHODS[name](),
+        found,
+        engine_options=kept,
+        about=_about(value),
+        origin=Origin(reading.document.source, ENGINE, "1"),
     )
     reading.spec = spec
     if reading.around.target is None and spec.target is not None:
         reading.around.target = spec.target
     reading.notes["draft"] = reading.around.facts(spec.model)
     reading.effective = _effective(spec)
+
+
+def _about(value: dict[Any, Any]) -> dict[str, Any]:
+    """What the file says of itself; limits only where they can be read."""
+    found = {key: value[key] for key in ABOUT if value.get(key) is not None}
+    if "engines" in found:
+        limits = found["engines"] if isinstance(found["engines"], dict) else {}
+        found["engines"] = {key: text for key, text in limits.items() if key in LIMITED and _is_range(text)}
+    return found
+
+
+def _is_range(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and bounds(text) is not None
+    except ValueError:
+        return False
 
 
 def _effective(spec: SpecDecodeConfig) -> dict[str, Any]:

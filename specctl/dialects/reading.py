@@ -124,7 +124,8 @@ class Reading:
     """One setting in an engine's own words.
 
     `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read.
-    `effective`: what the engine ends up with, under its own names, and `changes` how it came to differ."""
+    `effective`: what the engine ends up with, under its own names, and `changes` how it came to differ. `fallback`:
+    findings that count only where nothing else is said of their place."""
 
     dialect: str
     engine: str
@@ -134,6 +135,7 @@ class Reading:
     values: dict[str, Value] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    fallback: list[Finding] = field(default_factory=list)
     effective: dict[str, Any] = field(default_factory=dict)
     spec: SpecDecodeConfig | None = None
     off: bool = False

@@ -9,10 +9,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from specctl.dialects import own, sglang, trtllm, vllm
+from specctl.dialects import own_schema, sglang, trtllm, vllm
 from specctl.dialects.field import Field
 from specctl.dialects.foreign import title
-from specctl.spec import METHODS
 from specctl.spec.release import KNOWN_RELEASES
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -92,14 +91,7 @@ def for_trtllm(release: str) -> dict[str, Any]:
 
 def for_own() -> dict[str, Any]:
     """specctl's own files: the shared keys and those of the chosen method."""
-    nested = {"acceptance": of_rows(own.ACCEPTANCE), "draft": of_rows(own.DRAFT), "tree": of_rows(own.TREE)}
-    kinds = []
-    for name in METHODS:
-        body = of_rows((*own.ROWS, *own.method_rows(name)))
-        body["properties"] |= nested | {"method": {"const": name}, "specctl": {"const": 1}}
-        kinds.append(body | {"title": name})
-    root = {"type": "object", "required": ["specctl", "method"], "oneOf": kinds}
-    return _head("specctl", "specctl YAML") | root
+    return _head("specctl", "specctl YAML") | own_schema.for_own(of_rows)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specctl.dialects.dialect import DIALECTS, told_apart
+from specctl.dialects.limits import outside_limits
 from specctl.dialects.reading import Finding, Reading, Surroundings
 from specctl.errors import UsageError
 from specctl.rules.judge import judge
@@ -158,7 +159,10 @@ def read_document(
     if judge_engine != name:
         from specctl.dialects.convert import reread
 
-        return reread(_any_release(name, document, form, around), judge_engine, wanted)
+        first = _any_release(name, document, form, around)
+        if first.spec is not None:
+            first.findings += outside_limits(first.spec, judge_engine, release or wanted)
+        return reread(first, judge_engine, wanted)
     reading = DIALECTS[name].read(document, around, wanted, form)
     _note_release(reading, release)
     return reading

@@ -9,6 +9,7 @@ from specctl.diagnostics import ERROR
 from specctl.dialects.convert import lost_in, native_method, read_back
 from specctl.dialects.dialect import DIALECTS
 from specctl.dialects.foreign import title
+from specctl.dialects.limits import outside_limits
 from specctl.dialects.reading import Finding, Surroundings
 from specctl.errors import SpecctlError
 from specctl.rules.checker import ENGINES, check
@@ -59,15 +60,15 @@ def convert(source: Any, to: str, *, to_release: str | None = None, **options: A
         release = known(to, to_release)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return _convert(spec, to, release, report)
+    return _convert(spec, to, release, report, outside_limits(spec, to, to_release or release))
 
 
-def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | None) -> Converted:
+def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | None, losses: list[Finding]) -> Converted:
     from specctl.dialects.render import render
     from specctl.rules.losses import with_losses
 
     output = DIALECTS[to].write(spec, release)
-    losses = lost_in(spec, to, release)
+    losses = [*losses, *lost_in(spec, to, release)]
     if native_method(spec, to, release) is not None:
         losses += _refused(spec, to, release)
     return Converted(output, render(output, to), with_losses(report, spec, losses, to, release), release)

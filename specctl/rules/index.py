@@ -109,6 +109,7 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc402_key_lost", "warning", (), (), False),
     ("spc403_native_option_lost", "warning", (), (), False),
     ("spc404_meaning_differs", "warning", (), (), False),
+    ("spc405_release_excluded", "error", (), (), False),
     ("spc501_lookup_defaults", "advice", ("vllm",), (), True),
     ("spc502_search_differs", "warning", ("sglang",), (), True),
     ("spc503_public_pool", "advice", ("trtllm",), (), True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from specctl.diagnostics import ERROR, Diagnostic, Fix, Result, Skipped
+from specctl.diagnostics import ADVICE, ERROR, Diagnostic, Fix, Result, Route, Skipped
 from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, shown
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.report import Report
@@ -20,6 +20,7 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
     if not reading.blocked:
         findings += [_of_change(reading, change) for change in reading.changes]
         _run(reading, findings, skipped)
+        findings += _unsaid(reading.fallback, findings)
     diagnostics = [_of_problem(problem) for problem in reading.document.problems]
     diagnostics += [_of_finding(reading, finding) for finding in findings]
     verdict = _verdict(diagnostics, findings)
@@ -43,6 +44,19 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
         assumptions=tuple(reading.notes.get("assumptions", ())),
     )
     return Report(result, spec)
+
+
+def _unsaid(fallback: list[Finding], findings: list[Finding]) -> list[Finding]:
+    """The findings of the schema at whose place, or around or inside of it, no rule has found a fault."""
+    said = [finding.route for finding in findings if finding.severity != ADVICE]
+
+    def known(route: Route) -> bool:
+        return any(
+            other == route or (other and (other[: len(route)] == route or route[: len(other)] == other))
+            for other in said
+        )
+
+    return [finding for finding in fallback if not known(finding.route)]
 
 
 def _kept(diagnostics: list[Diagnostic], select: Collection[str], ignore: Collection[str]) -> tuple[Diagnostic, ...]:

@@ -8,6 +8,9 @@ from typing import Any
 
 from specctl.spec.methods import METHODS, Method
 
+# What a file of specctl's own says about itself: where it can run, where it is from, what to expect of it.
+ABOUT = ("engines", "source", "published", "advice")
+
 
 def _changed(part: Any) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults; tuples become lists."""
@@ -115,7 +118,9 @@ class SpecDecodeConfig:
     `num_speculative_tokens` is k: drafted tokens a step and request, the root not counted, the depth for a tree; None
     where the engine takes it from the checkpoint. `model` is the draft (folder, id or bundled name), None where the
     method needs none. `engine_options[engine]` carries native keys that have no canonical meaning, as they were
-    written. Two specs are equal when they mean the same; `origin` and `places` are left out of the comparison."""
+    written. `about` holds what the file says about itself: `engines` (ranges of releases by engine), `source`,
+    `published`, `advice`. Two specs are equal when they mean the same; `about`, `origin` and `places` are left out of
+    the comparison."""
 
     method: Method
     num_speculative_tokens: int | None = None
@@ -128,11 +133,18 @@ class SpecDecodeConfig:
     max_concurrency: int | None = None
     draft: DraftOptions = DraftOptions()
     engine_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     origin: Origin = field(default=Origin(), compare=False)
     places: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """Ranges of releases by engine that the setting was made for; empty where it does not say."""
+        found: Mapping[str, str] = self.about.get("engines") or {}
+        return found
+
     def as_dict(self) -> dict[str, Any]:
-        """The spec as JSON types, in the shape of specctl's own YAML without its `specctl: 1` line.
+        """The spec as JSON types, in the shape of specctl's own YAML without its `specctl: 1` line and `about`.
 
         `method` and `num_speculative_tokens` always stand; everything else only where it differs from the default.
         """
@@ -178,7 +190,8 @@ class SpecDecodeConfig:
             rest["tree"] = Tree(**rest["tree"])
         if "draft" in rest:
             rest["draft"] = DraftOptions(**rest["draft"])
-        return cls(method=method, **rest)
+        about = {key: rest.pop(key) for key in ABOUT if key in rest}
+        return cls(method=method, about=about, **rest)
 
 
 def _tuple(value: Any) -> Any:

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import total_ordering
 
+ANY = "*"
+# One bound of a range of releases, such as `>=0.31`.
+BOUND = r"(?:>=|<=|==|!=|>|<)\s*v?\d+\.\d+(?:\.\d+)?(?:\.?(?:rc|a|b)\d+)?"
 _PATTERN = re.compile(r"^v?(\d+)\.(\d+)(?:\.(\d+))?(?:\.?(rc|a|b)(\d+))?(?:[.+].*)?$")
 
 
@@ -64,3 +67,30 @@ def known(engine: str, text: str | None) -> str:
         return text if text in candidates else DEFAULT_RELEASE[engine]
     below = [name for name in candidates if Release.parse(name) <= wanted]
     return below[-1] if below else candidates[0]
+
+
+def bounds(text: str) -> tuple[tuple[str, Release], ...]:
+    """The bounds of a range such as `>=0.31,<0.33`; none for `*`. Raises ValueError where `text` is no range."""
+    if text.strip() == ANY:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(BOUND, part) for part in parts):
+        raise ValueError(f"{text!r} is no range of releases such as >=0.31 or >=1.2,<1.4")
+    signs = [re.match(r"[<>=!]+", part) for part in parts]
+    return tuple(
+        (sign.group(), Release.parse(part[sign.end() :])) for part, sign in zip(parts, signs, strict=True) if sign
+    )
+
+
+def allows(text: str, release: str) -> bool:
+    """Whether the range `text` holds `release`; both as `bounds` and `Release.parse` read them."""
+    here = Release.parse(release)
+    tests = {
+        ">=": lambda limit: here >= limit,
+        "<=": lambda limit: here <= limit,
+        "==": lambda limit: here == limit,
+        "!=": lambda limit: here != limit,
+        ">": lambda limit: here > limit,
+        "<": lambda limit: here < limit,
+    }
+    return all(tests[sign](limit) for sign, limit in bounds(text))
