@@ -93,8 +93,12 @@ class _MinTokens(Part):
 
     def change(self, rows: Tensor, paths: Paths) -> None:
         for row, path in zip(rows, paths, strict=True):
-            if len(path) < self._left:
-                row[self._ends] = _BANNED
+            if len(path) >= self._left:
+                continue
+            kept = row[self._ends]
+            row[self._ends] = _BANNED
+            if row.max() == _BANNED:  # a grammar has come to its end: nothing else is left
+                row[self._ends] = kept
 
     def take(self, token: int) -> None:
         del token  # any counts
@@ -145,13 +149,18 @@ class _Penalties(Part):
 
 
 def make_adjustment(
-    sampling: SamplingParams, prompt: Many[int], eos: frozenset[int], vocab_size: int, device: torch.device
+    sampling: SamplingParams,
+    prompt: Many[int],
+    eos: frozenset[int],
+    vocab_size: int,
+    device: torch.device,
+    grammar: Part | None = None,
 ) -> Adjustment | None:
     """What ``sampling`` asks for; None where that is nothing, so that such a request pays nothing.
 
-    ``prompt`` [n] token ids; ``eos``: the ids that end an output by themselves.
+    ``prompt`` [n] token ids; ``eos``: the ids that end an output by themselves; ``grammar``: what its answer keeps to.
     """
-    parts: list[Part] = []
+    parts: list[Part] = [grammar] if grammar else []
     if sampling.allowed_token_ids:
         parts.append(_Allowed(sampling.allowed_token_ids))
     if sampling.bad_words:

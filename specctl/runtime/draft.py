@@ -6,8 +6,10 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
+from specctl.runtime.grammar import Grammar
 from specctl.runtime.sequence import Sequence
 
 
@@ -26,6 +28,22 @@ class Draft:
 
 
 NO_DRAFT = Draft([])
+
+
+def cut(draft: Draft, grammar: Grammar) -> Draft:
+    """``draft`` without the tokens that cannot stand.
+
+    Where it was drawn by chance, what is left was drawn among the allowed tokens, so its probabilities are those: with
+    the old ones the answer would no longer follow the target's distribution.
+    """
+    count = grammar.legal(draft.tokens)
+    if draft.probs is None:
+        return draft if count == len(draft.tokens) else Draft(draft.tokens[:count])
+    probs = draft.probs[:count].clone()
+    banned = torch.zeros_like(probs)
+    grammar.change(banned, [draft.tokens[:place] for place in range(count)])
+    probs[banned < 0] = 0
+    return Draft(draft.tokens[:count], probs / probs.sum(dim=-1, keepdim=True))
 
 
 class Proposer(Protocol):

@@ -17,7 +17,7 @@ from torch import Tensor
 from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.adjust import Paths, make_adjustment
-from specctl.runtime.draft import NO_DRAFT, Draft, Proposer
+from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, cut
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.logprobs import token_logprobs
 from specctl.runtime.request import Emission, Request, TokenLogprobs
@@ -124,10 +124,12 @@ class Engine:
         seed = request_seed(self._options.seed, request.id, request.sampling.seed)
         text = TextStream(self.target.decode, request.sampling.stop)
         prompt, target = list(request.prompt_token_ids), self.target
+        sampling = request.sampling
+        grammar = target.grammars.start(sampling.grammar) if sampling.grammar else None
         adjustment = make_adjustment(
-            request.sampling, prompt, target.eos_token_ids, target.vocab_size, target.model.device
+            sampling, prompt, target.eos_token_ids, target.vocab_size, target.model.device, grammar
         )
-        self._scheduler.add(Sequence(request, prompt, self._verifier.randomness(seed), text, adjustment))
+        self._scheduler.add(Sequence(request, prompt, self._verifier.randomness(seed), text, adjustment, grammar))
 
     def _check(self, request: Request) -> None:
         prompt = request.prompt_token_ids
@@ -179,7 +181,8 @@ class Engine:
             return [NO_DRAFT] * len(decodes)
         # The context must hold the drafted tokens and the bonus token behind them.
         limits = [self.max_model_len - len(sequence.tokens) - 1 for sequence in decodes]
-        return self._proposer.propose(decodes, limits)
+        drafts = self._proposer.propose(decodes, limits)
+        return [cut(d, s.grammar) if s.grammar else d for s, d in zip(decodes, drafts, strict=True)]
 
     def _verify(
         self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: _Batch

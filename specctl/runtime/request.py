@@ -17,7 +17,8 @@ class SamplingParams:
     ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 are off. ``max_tokens`` counts new tokens;
     before ``min_tokens`` of them neither a stop token nor a stop string ends the output. ``logit_bias``: (token id,
     what is added to its logit); ``allowed_token_ids``: nothing else, where given; ``bad_words``: token sequences that
-    may not appear. ``logprobs``: how many alternatives each token reports, 0 its own alone, None nothing.
+    may not appear; ``grammar``: what the output keeps to (see `specctl.runtime.grammar`). ``logprobs``: how many
+    alternatives each token reports, 0 its own alone, None nothing.
     Raises ValueError, naming the field, when a value is out of its range.
     """
 
@@ -37,6 +38,7 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     allowed_token_ids: tuple[int, ...] = ()
     bad_words: tuple[tuple[int, ...], ...] = ()
+    grammar: str | None = None
     logprobs: int | None = None
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, field
 
 from specctl.runtime.adjust import Adjustment
+from specctl.runtime.grammar import Grammar
 from specctl.runtime.request import Request
 from specctl.runtime.sampling import Randomness
 from specctl.runtime.stats import SpecStats
@@ -18,7 +19,7 @@ class Sequence:
     """``tokens``: prompt and output; ``num_computed``: tokens whose keys and values the target's cache holds.
 
     While the sequence decodes, the target has computed all tokens but the newest. ``adjustment``: what the request
-    changes about its logits, None where it asks for nothing.
+    changes about its logits, None where it asks for nothing; ``grammar``: the part of it that drafts are cut by.
     """
 
     request: Request
@@ -26,6 +27,7 @@ class Sequence:
     randomness: Randomness
     text: TextStream
     adjustment: Adjustment | None = None
+    grammar: Grammar | None = None
     slot: int = -1
     num_computed: int = 0
     stats: SpecStats = field(default_factory=SpecStats)

@@ -12,6 +12,7 @@ import torch
 from transformers import AutoTokenizer
 
 from specctl.errors import DamagedError, SpecctlError
+from specctl.runtime.grammar import GrammarCompiler
 from specctl.runtime.models.loading import (
     Model,
     choose_device,
@@ -54,6 +55,11 @@ class Target:
         """What ends an output: the generation config's ids, else the config's, and the tokenizer's own."""
         return frozenset(_eos_ids(self.folder, self.config)) or frozenset(_ids(self.tokenizer.eos_token_id))
 
+    @cached_property
+    def grammars(self) -> GrammarCompiler:
+        """Grammars over this tokenizer; raises SpecctlError where llguidance cannot read it."""
+        return GrammarCompiler(self.tokenizer, self.vocab_size, list(self.eos_token_ids))
+
     @property
     def has_chat_template(self) -> bool:
         return bool(self.tokenizer.chat_template)
@@ -80,6 +86,11 @@ class Target:
         """The text of ``ids``."""
         text: str = self.tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
         return text
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token adds to a text, half a character included; a special token's are its name."""
+        found: bytes = self.grammars.vocabulary.decode_bytes([token])
+        return found
 
 
 def _ids(value: int | list[int] | None) -> list[int]:
