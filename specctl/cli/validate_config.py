@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "sarif", "github")
 ENDINGS = (".yaml", ".yml", ".json")
+# Files that hold command lines; in a folder they count only where they start an engine with speculation.
+SCRIPTS = (".sh", ".bash", ".service", ".mk", ".dockerfile", ".tpl")
+SCRIPT_NAMES = ("Dockerfile", "Containerfile", "Makefile", "makefile", "justfile", "Procfile")
 # A file without any of these words holds no setting; most files of a folder are passed over without being parsed.
 MARKS = (b"specul", b"spec-", b"spec_", b"decoding_type", b"specctl", b"num_speculative")
 
@@ -107,22 +110,24 @@ def _codes(flag: str, text: str) -> tuple[str, ...]:
 
 def _of_path(path: str, options: dict[str, Any]) -> Iterator[Report | None]:
     """The reports of a file, or of all files of a folder; None for a file of a folder without a setting."""
-    from specctl.rules.checker import check_loaded, check_path, mixed
+    from specctl.rules.checker import check_file, mixed, open_document
 
     if path == "-" or not Path(path).is_dir():
-        yield check_path(path, **options)
+        yield from check_file(open_document(path), **options)
         return
     for file in _files(Path(path)):
         document = _candidate(file)
+        script = not file.name.endswith(ENDINGS)
         if document is None:
-            yield None
+            yield from () if script else (None,)
             continue
         try:
-            report = check_loaded(document, **options)
+            reports = check_file(document, **options)
         except UsageError as error:
             yield mixed(document, error.message)
             continue
-        yield None if any(each.code == "SPC013" for each in report.diagnostics) else report
+        nothing = any(each.code == "SPC013" for each in reports[0].diagnostics)
+        yield from reports if not nothing else () if script else (None,)
 
 
 def _candidate(file: Path) -> Document | None:
@@ -132,8 +137,7 @@ def _candidate(file: Path) -> Document | None:
         data = file.read_bytes()
     except OSError as error:
         raise MissingError(f"{file} cannot be read: {error.strerror}") from None
-    manifest = data.startswith(b"apiVersion:") or b"\napiVersion:" in data  # of Kubernetes: never a setting itself
-    return from_bytes(str(file), data) if any(mark in data for mark in MARKS) and not manifest else None
+    return from_bytes(str(file), data) if any(mark in data for mark in MARKS) else None
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -141,7 +145,8 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             # Only regular files: a pipe would wait for ever, and a link may lead nowhere.
-            if name.endswith(ENDINGS) and not name.startswith(".") and os.path.isfile(os.path.join(root, name)):
+            wanted = name.endswith((*ENDINGS, *SCRIPTS)) or name.startswith(SCRIPT_NAMES)
+            if wanted and not name.startswith(".") and os.path.isfile(os.path.join(root, name)):
                 yield Path(root, name)
 
 

@@ -71,6 +71,8 @@ def _verdict(one: Result, paint: Paint) -> str:
         "fails-at-start": (ERROR, "takes this setting, then fails when it starts"),
     }
     style, text = words[one.verdict]
+    if one.verdict == "accepts" and one.spec is None:
+        text = "accepts this; no speculation was read from it"
     if one.engine == "unknown":
         return f"{one.source}: {paint(ERROR, 'no setting could be read')}"
     name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(

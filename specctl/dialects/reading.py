@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specctl.diagnostics import Fix, Route
 from specctl.dialects.coerce import BadValue
 from specctl.dialects.field import Field
+from specctl.errors import MissingError
 from specctl.modelinfo import ModelFacts, ModelProblem, read_facts
 from specctl.source import Document
 from specctl.spec import SpecDecodeConfig
@@ -81,13 +82,17 @@ class Value:
 
 @dataclass
 class Surroundings:
-    """What a verdict depends on beside the setting itself; see `specctl.check`."""
+    """What a verdict depends on beside the setting itself; see `specctl.check`.
+
+    `elsewhere`: the setting is for another machine (a manifest, a script), so that a path which is not here is
+    unknown rather than missing."""
 
     target: str | None = None
     args: dict[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     platform: str | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bool = False
     _models: dict[str, ModelFacts | ModelProblem] = field(default_factory=dict)
 
     def model(self, name: str | None) -> ModelFacts | ModelProblem | None:
@@ -95,7 +100,10 @@ class Surroundings:
         if name is None:
             return None
         if name not in self._models:
-            self._models[name] = read_facts(name)
+            found = read_facts(name)
+            if self.elsewhere and isinstance(found, ModelProblem) and found.kind == "missing":
+                found = replace(found, kind="unknown")
+            self._models[name] = found
         return self._models[name]
 
     def facts(self, name: str | None) -> ModelFacts | None:
@@ -163,6 +171,14 @@ class Reading:
     def change(self, code: str, key: str, old: Any, new: Any, why: str, help: str | None = None) -> None:
         """Record that the engine replaces a value."""
         self.changes.append(Change(code, key, old, new, why, help))
+
+
+def missing_file(reading: Reading, error: MissingError, route: Route) -> Finding:
+    """The finding for a file that a flag names and that is not here; on another machine it may well be there."""
+    if reading.around.elsewhere:
+        text = f"{error.message.split(' (', 1)[0]} on this machine, so the settings in it were not checked"
+        return Finding("SPC012", text, route, help="check that file by itself, too", severity="warning")
+    return Finding("SPC012", error.message, route, help=error.help)
 
 
 def shown(value: Any) -> str:

@@ -18,7 +18,8 @@ from specctl.dialects.engine_flags import (
     SGLANG_WORDS,
 )
 from specctl.dialects.foreign import explain_key
-from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
+from specctl.dialects.misuse import misused
+from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
 from specctl.dialects.sglang import ENGINE, REMOVED_FLAGS, ROWS, SWITCH, flag
 from specctl.dialects.sglang_resolve import resolve
 from specctl.dialects.sglang_spec import build
@@ -133,7 +134,7 @@ def _config_file(reading: Reading, words: _Words, name: str, route: Route) -> No
     try:
         document = read_file(path)
     except MissingError as error:
-        reading.say(Finding("SPC012", error.message, route, help=error.help))
+        reading.say(missing_file(reading, error, route))
         return
     read_yaml(document)
     if not document.readable:
@@ -281,23 +282,11 @@ def _misuse(reading: Reading, wrong: Misuse, words: _Words, known: dict[str, str
     route = words.routes[wrong.at]
     if wrong.kind == "unknown":
         reading.say(_unknown(reading, wrong.token, words, wrong.at, route, known))
-    elif wrong.kind == "ambiguous":
-        replaced = REMOVED_FLAGS.get(wrong.token)
-        help_text = f"write {replaced}" if replaced else f"write the flag in full: {', '.join(wrong.names[:6])}"
-        reading.say(Finding("SPC008", f"{wrong.token} is short for several flags", route, help=help_text))
-    elif wrong.kind == "value-missing":
-        reading.say(Finding("SPC008", f"{wrong.token} needs a value", route, help=f"write {wrong.token} VALUE"))
-    elif wrong.kind == "value-unwanted":
-        reading.say(Finding("SPC008", f"{wrong.token} takes no value", route, help=f"write {wrong.token} alone"))
-    else:
-        reading.say(
-            Finding(
-                "SPC008",
-                f"{shown(wrong.token)} is left over: no flag takes it",
-                route,
-                help="switches take no value; the model goes to --model-path",
-            )
-        )
+        return
+    replaced = REMOVED_FLAGS.get(wrong.token)
+    ambiguous = f"write {replaced or 'the flag in full'}"
+    stray = "switches take no value; the model goes to --model-path"
+    reading.say(misused(wrong, route, typed=wrong.token, ambiguous=ambiguous, stray=stray))
 
 
 def _unknown(reading: Reading, token: str, words: _Words, at: int, route: Route, known: dict[str, str]) -> Finding:

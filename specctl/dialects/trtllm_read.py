@@ -10,7 +10,7 @@ from specctl.dialects import coerce as types
 from specctl.dialects.coerce import BadValue, lax_float
 from specctl.dialects.field import by_key
 from specctl.dialects.foreign import explain_key
-from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
+from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
 from specctl.dialects.trtllm import ENGINE, MOVED, ROWS, TYPES, is_new
 from specctl.dialects.trtllm import types as type_names
 from specctl.dialects.trtllm_keys import BACKENDS, ROOT_KEYS
@@ -85,7 +85,7 @@ def _open(reading: Reading, file: tuple[str, int] | None) -> None:
     try:
         document = read_file(Path(file[0]))
     except MissingError as error:
-        reading.say(Finding("SPC012", error.message, (file[1],), help=error.help))
+        reading.say(missing_file(reading, error, (file[1],)))
         reading.blocked = True
         return
     read_yaml(document)

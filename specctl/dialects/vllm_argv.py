@@ -10,7 +10,8 @@ from typing import Any
 from specctl.diagnostics import Route
 from specctl.dialects.engine_flags import VLLM_SHORT, VLLM_SWITCHES, VLLM_VALUES
 from specctl.dialects.foreign import explain_key
-from specctl.dialects.reading import Finding, Reading, nearest, shown
+from specctl.dialects.misuse import misused
+from specctl.dialects.reading import Finding, Reading, missing_file, nearest, shown
 from specctl.dialects.vllm import REMOVED_FLAGS, ROWS
 from specctl.dialects.vllm_carriers import SHORT_KEYS, Carrier, add_short, json_text, yaml_entries
 from specctl.errors import MissingError
@@ -67,34 +68,13 @@ def _dotted(tokens: list[str]) -> dict[str, str]:
 
 
 def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int) -> None:
-    route: Route = (wrong.at + skip,)
     token = tokens[wrong.at + skip].split("=", 1)[0]
     if wrong.kind == "unknown":
         reading.say(unknown_flag(reading, token, tokens, wrong.at + skip))
-    elif wrong.kind == "ambiguous":
-        reading.say(
-            Finding(
-                "SPC008",
-                f"{token} is short for several flags: {', '.join(wrong.names[:6])}",
-                route,
-                help="write the flag in full; the JSON goes to --speculative-config",
-            )
-        )
-    elif wrong.kind == "value-missing":
-        reading.say(Finding("SPC008", f"{token} needs a value", route, help=f"write {token} VALUE"))
-    elif wrong.kind == "value-unwanted":
-        reading.say(Finding("SPC008", f"{token} takes no value", route, help=f"write {token} alone"))
-    else:
-        reading.say(
-            Finding(
-                "SPC008",
-                f"{shown(wrong.token)} is left over: no flag takes it",
-                route,
-                help="a backslash continues a line only as its very last character; delete what follows it"
-                if not wrong.token.strip("\\ \t\n")
-                else "quote the whole JSON once, so that it reaches the flag in one piece",
-            )
-        )
+        return
+    ambiguous = "write the flag in full; the JSON goes to --speculative-config"
+    stray = "quote the whole JSON once, so that it reaches the flag in one piece"
+    reading.say(misused(wrong, (wrong.at + skip,), typed=token, ambiguous=ambiguous, stray=stray))
 
 
 def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Finding:
@@ -246,7 +226,7 @@ def _config_file(reading: Reading, carrier: Carrier, given: Given, skip: int) ->
     try:
         document = read_file(path)
     except MissingError as error:
-        reading.say(Finding("SPC012", error.message, (given.value_at + skip,), help=error.help))
+        reading.say(missing_file(reading, error, (given.value_at + skip,)))
         return
     read_yaml(document)
     if not document.readable or not isinstance(document.value, dict):

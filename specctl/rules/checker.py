@@ -14,7 +14,7 @@ from specctl.errors import UsageError
 from specctl.rules.judge import judge
 from specctl.rules.report import Report
 from specctl.source import Document, read_file, read_json, read_yaml, sniff
-from specctl.source.command import command_document, entry_of
+from specctl.source.command import command_document, entry_of, environment_of
 from specctl.source.document import from_bytes
 from specctl.spec.release import known
 
@@ -51,7 +51,7 @@ def check(
     )
     document, form = _document(source, form, engine)
     if engine != "auto":
-        _known(engine, release)
+        known_release(engine, release)
     try:
         return check_document(document, form, engine=engine, release=release, around=around)
     except UsageError as error:
@@ -67,7 +67,8 @@ def _usage(engine: str, form: str) -> None:
         raise UsageError(f"unknown form {form!r}", help="forms are json, yaml, argv, python and auto")
 
 
-def _known(engine: str, release: str | None) -> str:
+def known_release(engine: str, release: str | None) -> str:
+    """As `known`; raises `UsageError` where the text is no release."""
     try:
         return known(engine, release)
     except ValueError as error:
@@ -144,6 +145,8 @@ def read_document(
 
     `dialect`: a name, `auto` (told by content) or None (the engine's own, or told by content where the engine is
     `auto`). specctl's own files are always known by their `specctl:` line."""
+    if form == "argv" and document.readable:
+        around.env = {**environment_of(document.value), **around.env}
     name = dialect if dialect not in (None, "auto") else None
     if name is None and _is_own(document):
         name = "specctl"
@@ -155,7 +158,7 @@ def read_document(
             return _untold(document, seen, release, around)
         name = name or engine
     judge_engine = engine if engine != "auto" else name
-    wanted = _known(judge_engine, release)
+    wanted = known_release(judge_engine, release)
     if judge_engine != name:
         from specctl.dialects.convert import reread
 
@@ -219,6 +222,17 @@ def _untold(document: Document, seen: str, release: str | None, around: Surround
     return reading
 
 
+def open_document(path: str) -> Document:
+    """A file's text, not read yet; `-` is standard input. Raises `MissingError` where it is missing."""
+    if path != "-":
+        return read_file(Path(path))
+    import sys
+
+    document = from_bytes("<stdin>", sys.stdin.buffer.read())
+    document.form = sniff(document.text)
+    return document
+
+
 def check_path(
     path: str,
     *,
@@ -230,15 +244,14 @@ def check_path(
     **options: Any,
 ) -> Report:
     """The report on one file, for the command line (`-` is standard input)."""
-    if path == "-":
-        import sys
-
-        document = from_bytes("<stdin>", sys.stdin.buffer.read())
-        document.form = sniff(document.text)
-    else:
-        document = read_file(Path(path))
     return check_loaded(
-        document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options
+        open_document(path),
+        engine=engine,
+        release=release,
+        target=target,
+        platform=platform,
+        dialect=dialect,
+        **options,
     )
 
 
@@ -253,9 +266,46 @@ def check_loaded(
     **options: Any,
 ) -> Report:
     """The report on a file that was opened."""
-    form = document.form
     if document.readable:
-        _parse(document, form)
+        _parse(document, document.form)
+    return _check_parsed(
+        document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options
+    )
+
+
+def check_file(document: Document, **options: Any) -> list[Report]:
+    """The reports on a file that was opened: its own setting, or all those inside it.
+
+    A file that sets no speculation gives one report with SPC013."""
+    if document.readable and document.source.endswith((".yaml", ".yml", ".json", "stdin>")):
+        _parse(document, document.form)
+        spelling = options.get("dialect")
+        manifest = isinstance(document.value, dict) and "apiVersion" in document.value  # never a setting itself
+        if spelling not in (None, "auto") or (not manifest and told_apart(document, document.form)[0] is not None):
+            return [_check_parsed(document, **options)]
+    elif not document.readable:
+        return [_check_parsed(document, **options)]
+    else:
+        manifest = True
+    from specctl.rules.embedded import inside, nothing
+
+    found = inside(document, options)
+    if not found and (manifest or "\napiVersion:" in f"\n{document.text}"):
+        return [nothing(document)]
+    return found or [_check_parsed(document, **options)]
+
+
+def _check_parsed(
+    document: Document,
+    *,
+    engine: str | None = None,
+    release: str | None = None,
+    target: str | None = None,
+    platform: str | None = None,
+    dialect: str | None = None,
+    **options: Any,
+) -> Report:
+    form = document.form
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
     around = Surroundings(target=target, platform=platform, **options)
     return check_document(
@@ -288,9 +338,9 @@ def check_argv(
     """The report on setting flags (`kind` `vllm`, `sglang`) or on an engine's own command line (`command`)."""
     options.pop("dialect", None)
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
-    around = Surroundings(target=target, platform=platform, **options)
     document = command_document(_words(tokens) if kind == "command" else tokens)
     tokens = document.value
+    around = Surroundings(target=target, platform=platform, **options)
     name = kind if kind in ENGINES else entry_of(tokens)[0]
     if name is None and engine is None:
         name = told_apart(document, "argv")[0]

@@ -15,6 +15,7 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc012_config_file_unusable", "error", (), (), False),
     ("spc013_no_setting", "error", (), (), False),
     ("spc014_mixed_spellings", "error", (), (), False),
+    ("spc015_value_elsewhere", "warning", (), (), False),
     ("spc101_unknown_method", "error", (), (), False),
     ("spc102_missing_token_count", "error", ("vllm",), (), True),
     ("spc103_missing_draft", "error", ("vllm",), (), True),

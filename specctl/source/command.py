@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
 from specctl.diagnostics import Span
@@ -28,6 +29,23 @@ def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
     for number, (token, start) in enumerate(zip(tokens, starts, strict=True)):
         document.values[(number,)] = Span.of(document.text, start, start + len(token))
     return document
+
+
+def environment_of(tokens: Sequence[str]) -> dict[str, str]:
+    """The variables that a command line sets: `NAME=value` in front of the program, `-e NAME=value` of a container."""
+    found: dict[str, str] = {}
+    for token in tokens:
+        name, equals, value = token.partition("=")
+        if token in ("env", "exec", "sudo", "nohup") and not equals:
+            continue
+        if not (equals and name.isidentifier()):
+            break
+        found[name] = value
+    for flag, value in pairwise(tokens):
+        name, equals, text = value.partition("=")
+        if flag in ("-e", "--env") and equals and name.isidentifier():
+            found[name] = text
+    return found
 
 
 def entry_behind_an_image(tokens: Sequence[str], begin: int) -> tuple[str | None, int, int]:

@@ -129,7 +129,8 @@ class Candidate:
 
 def is_option(token: str) -> bool:
     """Whether argparse would take the token for an option rather than for a value."""
-    return token.startswith("-") and len(token) > 1 and not re.match(_NEGATIVE, token) and " " not in token
+    name = token.split("=", 1)[0]  # a value behind = may hold blanks
+    return token.startswith("-") and len(token) > 1 and not re.match(_NEGATIVE, token) and " " not in name
 
 
 def owner(token: str) -> tuple[str, str] | None:

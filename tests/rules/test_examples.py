@@ -24,6 +24,7 @@ WITHOUT = {
     "SPC001",
     "SPC013",
     "SPC014",
+    "SPC015",
     "SPC321",
     "SPC326",
     "SPC338",
