@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -30,11 +31,9 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
     max_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
     slots = Slots(options.max_num_seqs, max_len, options.max_num_batched_tokens)
     proposer = make_proposer(spec, target, slots)
-    acceptance = spec.acceptance
-    if options.coupled and acceptance == Acceptance():
-        acceptance = Acceptance(method="coupled")
-    verifier = make_verifier(acceptance, proposer.num_speculative_tokens)
-    return Engine(target, proposer, options, verifier)
+    if options.coupled and spec.acceptance == Acceptance():
+        spec = replace(spec, acceptance=Acceptance(method="coupled"))
+    return Engine(target, proposer, options, make_verifier(spec, proposer.num_speculative_tokens))
 
 
 def top_margin(target: Target, token_ids: Sequence[int]) -> float:

@@ -12,19 +12,44 @@ from torch import Tensor
 from specctl.runtime.grammar import Grammar
 from specctl.runtime.sequence import Sequence
 
+ROOT = -1
+
 
 @dataclass(frozen=True)
 class Draft:
-    """Drafted tokens in order. ``probs``: [k, vocab], what each was drawn from; None where each was picked without
-    chance.
+    """Drafted tokens in order; of a tree, each behind the one it follows.
+
+    ``probs`` [len(tokens), vocab]: what each was drawn from, None where each was picked without chance. ``parents[i]``:
+    the drafted token that token i follows, `ROOT` for the newest token that stands; None for a chain, where each
+    follows the one before it. Siblings are different tokens; with ``probs`` they were drawn in their order, without
+    replacement, from one distribution.
     """
 
     tokens: list[int]
     probs: Tensor | None = None
+    parents: tuple[int, ...] | None = None
+
+    @property
+    def depth(self) -> int:
+        """Tokens that can stand at most."""
+        return len(self.tokens) if self.parents is None else max(node_depths(self.parents), default=0)
 
     def paths(self) -> list[list[int]]:
         """For each row that verifies this draft, the root's first, the drafted tokens that lead to it."""
-        return [self.tokens[:place] for place in range(len(self.tokens) + 1)]
+        if self.parents is None:
+            return [self.tokens[:place] for place in range(len(self.tokens) + 1)]
+        found: list[list[int]] = [[]]
+        for token, parent in zip(self.tokens, self.parents, strict=True):
+            found.append([*found[parent + 1], token])
+        return found
+
+
+def node_depths(parents: Many[int]) -> list[int]:
+    """The place of each node on its path, the first is 1."""
+    depths: list[int] = []
+    for parent in parents:
+        depths.append(1 if parent == ROOT else depths[parent] + 1)
+    return depths
 
 
 NO_DRAFT = Draft([])
@@ -36,14 +61,27 @@ def cut(draft: Draft, grammar: Grammar) -> Draft:
     Where it was drawn by chance, what is left was drawn among the allowed tokens, so its probabilities are those: with
     the old ones the answer would no longer follow the target's distribution.
     """
-    count = grammar.legal(draft.tokens)
-    if draft.probs is None:
-        return draft if count == len(draft.tokens) else Draft(draft.tokens[:count])
-    probs = draft.probs[:count].clone()
+    paths = draft.paths()[1:]
+    if draft.parents is None:
+        kept = list(range(grammar.legal(draft.tokens)))
+    else:
+        kept = [node for node, path in enumerate(paths) if grammar.legal(path) == len(path)]
+    if len(kept) == len(paths) and draft.probs is None:
+        return draft
+    probs = None if draft.probs is None else _among_allowed(draft.probs[kept], [paths[i][:-1] for i in kept], grammar)
+    return Draft([draft.tokens[node] for node in kept], probs, draft.parents and _renumbered(draft.parents, kept))
+
+
+def _among_allowed(probs: Tensor, paths: list[list[int]], grammar: Grammar) -> Tensor:
     banned = torch.zeros_like(probs)
-    grammar.change(banned, [draft.tokens[:place] for place in range(count)])
-    probs[banned < 0] = 0
-    return Draft(draft.tokens[:count], probs / probs.sum(dim=-1, keepdim=True))
+    grammar.change(banned, paths)
+    probs = probs.masked_fill(banned < 0, 0)
+    return probs / probs.sum(dim=-1, keepdim=True)
+
+
+def _renumbered(parents: tuple[int, ...], kept: list[int]) -> tuple[int, ...]:
+    places = {ROOT: ROOT} | {node: place for place, node in enumerate(kept)}
+    return tuple(places[parents[node]] for node in kept)
 
 
 class Proposer(Protocol):
@@ -51,7 +89,8 @@ class Proposer(Protocol):
 
     ``start`` comes once a sequence has its slot, ``observe`` after each step that gave it tokens, ``finish`` when it
     leaves. ``notes`` say where it does otherwise than the setting's own engine. ``propose`` answers one draft a
-    sequence, of at most ``limits[i]`` tokens; shorter and empty drafts are fine.
+    sequence, at most ``limits[i]`` tokens deep; shorter and empty drafts are fine. ``num_speculative_tokens`` is the
+    depth it reaches at most, ``num_draft_tokens`` the drafted tokens: more than that where it drafts trees.
 
     ``hidden_layers``: the target's hidden states that it lives on, see `specctl.runtime.models.hidden`. Where there are
     any, ``observe`` comes after each prefill chunk too, and ``hidden`` [m, layers * width] holds the states of the m
@@ -60,6 +99,8 @@ class Proposer(Protocol):
 
     @property
     def num_speculative_tokens(self) -> int: ...
+    @property
+    def num_draft_tokens(self) -> int: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
     @property

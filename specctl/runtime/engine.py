@@ -8,17 +8,16 @@ engine knows no method by name: a proposer, or none, is handed to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier
-from specctl.runtime.adjust import Paths, make_adjustment
+from specctl.runtime.adjust import make_adjustment
+from specctl.runtime.batch import Batch, make_batch
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, cut
-from specctl.runtime.kv_cache import Span
 from specctl.runtime.logprobs import token_logprobs
 from specctl.runtime.request import Emission, Request, TokenLogprobs
 from specctl.runtime.sampling import probabilities, request_seed
@@ -27,6 +26,7 @@ from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats
 from specctl.runtime.target import Target
 from specctl.runtime.text import TextStream
+from specctl.runtime.verify import Outcome
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,6 @@ class EngineOptions:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
 
 
-@dataclass
-class _Batch:
-    """Rows of one step. ``begins[i]``: the first row of item i; ``logit_rows``: rows whose logits are needed;
-    ``firsts[i]``: where those of item i begin.
-    """
-
-    tokens: list[int] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
-    begins: list[int] = field(default_factory=list)
-    logit_rows: list[int] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)
-
-    def add(self, span: Span, tokens: Many[int], num_logits: int) -> None:
-        """Add a span whose last ``num_logits`` rows want logits."""
-        self.begins.append(len(self.tokens))
-        self.tokens += tokens
-        self.spans.append(span)
-        self.firsts.append(len(self.logit_rows))
-        self.logit_rows += range(len(self.tokens) - num_logits, len(self.tokens))
-
-
 class Engine:
     """Continuous batching over one target. Used from one thread."""
 
@@ -85,7 +64,9 @@ class Engine:
         self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
         self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
-        self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len)
+        # The nodes of a tree need an entry each, though most of them share a position.
+        spare = proposer.num_draft_tokens - proposer.num_speculative_tokens if proposer else 0
+        self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len + spare)
 
     @property
     def num_speculative_tokens(self) -> int:
@@ -164,12 +145,12 @@ class Engine:
         if not decodes and not chunks:
             return []
         drafts = self._draft(decodes)
-        batch = _rows(decodes, drafts, chunks)
+        batch = make_batch(decodes, drafts, chunks)
         logits, hidden = self._forward(batch)
         emissions = self._verify(decodes, drafts, logits, hidden, batch)
         return emissions + self._finish_prefills(chunks, logits, hidden, batch)
 
-    def _forward(self, batch: _Batch) -> tuple[Tensor, Tensor | None]:
+    def _forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Logits of the rows that want them; hidden states of all rows where the proposer lives on them."""
         model, layers = self.target.model, self._proposer.hidden_layers if self._proposer else ()
         if not layers:
@@ -185,26 +166,41 @@ class Engine:
         return [cut(d, s.grammar) if s.grammar else d for s, d in zip(decodes, drafts, strict=True)]
 
     def _verify(
-        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: _Batch
+        self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: Batch
     ) -> list[Emission]:
         wanted = self._verifier.needs_best or any(s.request.sampling.greedy for s in decodes)
         best = logits.argmax(dim=-1).tolist() if wanted else []
         emissions = []
         for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
-            raw, own_best = logits[rows], best[rows]
-            judged = raw
-            if sequence.adjustment:
-                judged, own_best = _adjusted(sequence, raw, draft.paths(), wanted)
-            outcome = self._verifier.judge(sequence, draft, judged, own_best)
-            sequence.stats.record(len(draft.tokens), outcome.accepted)
-            self.stats.record(len(draft.tokens), outcome.accepted)
-            block = [*draft.tokens[: outcome.accepted], outcome.next_token]
-            emissions.append(self._take(sequence, block, raw[: len(block)], _part(hidden, begin, len(block))))
+            outcome = self._judge(sequence, draft, logits[rows], best[rows])
+            for stats in (sequence.stats, self.stats):
+                stats.record(len(draft.tokens), outcome.accepted, draft.depth)
+            block, kept = self._settle(sequence, draft, outcome)
+            states = _part(hidden, begin, len(draft.tokens) + 1)
+            states = None if states is None else states[kept]
+            emissions.append(self._take(sequence, block, logits[rows][kept], states))
         return emissions
 
+    def _judge(self, sequence: Sequence, draft: Draft, logits: Tensor, best: list[int]) -> Outcome:
+        """What stands of a draft, by its rows as the request wants them."""
+        if sequence.adjustment:
+            logits = sequence.adjustment.apply(logits, draft.paths())
+            best = logits.argmax(dim=-1).tolist() if best else []
+        return self._verifier.judge(sequence, draft, logits, best)
+
+    def _settle(self, sequence: Sequence, draft: Draft, outcome: Outcome) -> tuple[list[int], slice | list[int]]:
+        """The tokens that stand and the rows that gave them. The path of a tree becomes a chain in the cache."""
+        if draft.parents is None:
+            return [*draft.tokens[: outcome.accepted], outcome.next_token], slice(outcome.accepted + 1)
+        assert outcome.path is not None, "the outcome of a tree names its path"
+        kept = [0, *(node + 1 for node in outcome.path)]
+        if kept != list(range(len(kept))):
+            self._cache.move(sequence.slot, sequence.num_computed, kept)
+        return [*(draft.tokens[node] for node in outcome.path), outcome.next_token], kept
+
     def _finish_prefills(
-        self, chunks: list[Chunk], logits: Tensor, hidden: Tensor | None, batch: _Batch
+        self, chunks: list[Chunk], logits: Tensor, hidden: Tensor | None, batch: Batch
     ) -> list[Emission]:
         emissions = []
         skipped = len(batch.spans) - len(chunks)
@@ -249,13 +245,6 @@ class Engine:
         self._scheduler.remove(sequence)
 
 
-def _adjusted(sequence: Sequence, logits: Tensor, paths: Paths, wanted: bool) -> tuple[Tensor, list[int]]:
-    """The rows as the request wants them, and their argmax where it is wanted."""
-    assert sequence.adjustment is not None, "asked for sequences that have one"
-    rows = sequence.adjustment.apply(logits, paths)
-    return rows, rows.argmax(dim=-1).tolist() if wanted else []
-
-
 def _logprobs(sequence: Sequence, logits: Tensor, taken: list[int]) -> list[TokenLogprobs] | None:
     wanted = sequence.request.sampling.logprobs
     return None if wanted is None else token_logprobs(logits[: len(taken)], taken, wanted)
@@ -263,17 +252,3 @@ def _logprobs(sequence: Sequence, logits: Tensor, taken: list[int]) -> list[Toke
 
 def _part(hidden: Tensor | None, begin: int, count: int) -> Tensor | None:
     return None if hidden is None else hidden[begin : begin + count]
-
-
-def _rows(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> _Batch:
-    """Decoding sequences first, in the order of their slots, then prefill chunks; a chunk wants its last row's
-    logits.
-    """
-    batch = _Batch()
-    for sequence, draft in zip(decodes, drafts, strict=True):
-        tokens = [sequence.tokens[-1], *draft.tokens]
-        batch.add(Span(sequence.slot, sequence.num_computed, len(tokens)), tokens, len(tokens))
-    for chunk in chunks:
-        begin, end = chunk.sequence.num_computed, chunk.sequence.num_computed + chunk.count
-        batch.add(Span(chunk.sequence.slot, begin, chunk.count), chunk.sequence.tokens[begin:end], 1)
-    return batch

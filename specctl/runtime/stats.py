@@ -12,7 +12,9 @@ class SpecStats:
     """Counts of drafted and accepted tokens over verify steps.
 
     ``num_verify_steps`` counts every decode step of a request, ``num_drafts`` those that had at least one draft token.
-    ``accepted_per_position[i]``: drafts whose token i (0-based) was accepted.
+    ``num_draft_tokens`` counts all nodes of a tree, root not among them, ``num_accepted_tokens`` those of the one path
+    that stands. ``accepted_per_position[i]``: drafts of which a token at place i (0-based; in a tree, of its path) was
+    accepted.
     ``acceptance_length_histogram[j]``: drafts that accepted exactly j tokens.
     Ratios are None where nothing was counted: what was not measured is not 0.
     """
@@ -24,16 +26,19 @@ class SpecStats:
     accepted_per_position: list[int] = field(default_factory=list)
     acceptance_length_histogram: list[int] = field(default_factory=list)
 
-    def record(self, drafted: int, accepted: int) -> None:
-        """Count one verify step of one request: ``drafted`` tokens proposed, ``accepted`` of them taken."""
+    def record(self, drafted: int, accepted: int, depth: int | None = None) -> None:
+        """Count one verify step of one request: ``drafted`` tokens proposed, ``accepted`` of them taken. ``depth``:
+        what could have been accepted at most, all of them where None.
+        """
         self.num_verify_steps += 1
         if drafted == 0:
             return
         self.num_drafts += 1
         self.num_draft_tokens += drafted
         self.num_accepted_tokens += accepted
-        _grow(self.accepted_per_position, drafted)
-        _grow(self.acceptance_length_histogram, drafted + 1)
+        depth = drafted if depth is None else depth
+        _grow(self.accepted_per_position, depth)
+        _grow(self.acceptance_length_histogram, depth + 1)
         for position in range(accepted):
             self.accepted_per_position[position] += 1
         self.acceptance_length_histogram[accepted] += 1

@@ -4,7 +4,6 @@ out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +14,14 @@ from specctl.runtime.sampling import draw
 
 @dataclass(frozen=True)
 class Outcome:
-    """``accepted`` drafted tokens stand; ``next_token`` is the correction, or the bonus token when all stand."""
+    """``accepted`` drafted tokens stand; ``next_token`` is the correction, or the bonus token when all stand.
+
+    ``path``: which drafted tokens stand, in order; None: the first ``accepted``.
+    """
 
     accepted: int
     next_token: int
+    path: tuple[int, ...] | None = None
 
 
 def verify_greedy(draft: Sequence[int], best: Sequence[int]) -> Outcome:
@@ -85,22 +88,6 @@ def verify_drawn(draft: Sequence[int], drawn: Callable[[int], int]) -> Outcome:
         if own != token:
             return Outcome(place, own)
     return Outcome(len(draft), drawn(len(draft)))
-
-
-def verify_typical(
-    draft: Sequence[int], target: Tensor, threshold: float, share: float, uniforms: Sequence[float]
-) -> Outcome:
-    """Medusa's typical acceptance (arXiv 2401.10774), lossy: a token stands when its probability exceeds ``threshold``
-    or, where the target is unsure, ``share`` * exp(-entropy). The next token is drawn from the target.
-    """
-    accepted = 0
-    for place, token in enumerate(draft):
-        row = target[place].double()
-        entropy = float(-(row * (row + 1e-5).log()).sum())
-        if float(row[token]) <= min(threshold, share * math.exp(-entropy)):
-            break
-        accepted += 1
-    return Outcome(accepted, draw(target[accepted], uniforms[-1]))
 
 
 def verify_synthetic(rates: Sequence[float], drafted: int, uniforms: Sequence[float]) -> int:

@@ -30,7 +30,8 @@ class Acceptance:
     position: the same text with any draft or none, lossless), `typical` and `relaxed` (lossy),
     `synthetic` (forced rates, for measurements). `synthetic_rates[i]`: probability that the first i + 1 drafts are
     accepted; `synthetic_length`: tokens a step, bonus included. `threshold_single` and `threshold_acc` are SGLang's
-    two probabilities; `relaxed_topk` and `relaxed_delta` are TensorRT-LLM's.
+    two probabilities; `relaxed_topk` and `relaxed_delta` are TensorRT-LLM's, in effect between `thinking_begin_token`
+    and `thinking_end_token` (ids), or everywhere where these are None.
     """
 
     method: str = "standard"
@@ -41,6 +42,8 @@ class Acceptance:
     relaxed_topk: int | None = None
     relaxed_delta: float | None = None
     posterior_threshold: float | None = None
+    thinking_begin_token: int | None = None
+    thinking_end_token: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The values that differ from the defaults, as JSON types."""

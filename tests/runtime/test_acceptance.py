@@ -15,14 +15,8 @@ import torch
 from specctl.errors import SpecctlError
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.runtime.sampling import CoupledRandomness, Randomness, draw
-from specctl.runtime.verify import (
-    Outcome,
-    rates_of_length,
-    verify_block,
-    verify_sampled,
-    verify_synthetic,
-    verify_typical,
-)
+from specctl.runtime.verify import Outcome, rates_of_length, verify_block, verify_sampled, verify_synthetic
+from specctl.runtime.verify_tree import verify_typical
 from specctl.spec.config import Acceptance, SpecDecodeConfig
 from specctl.spec.methods import DraftModel, Method, Ngram, Suffix
 from tests.runtime.head_kit import make_head
@@ -130,11 +124,11 @@ def test_a_coupled_request_has_the_same_text_with_any_draft_and_in_any_batch(
 def test_typical_acceptance_by_hand() -> None:
     """Medusa's rule: p > min(0.09, 0.3 exp(-H)); the rows' entropies are 0.802, 1.386 (uniform) and 0."""
     target = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25] * 4, [0.0, 0.0, 1.0, 0.0]])
-    assert verify_typical([1, 3], target, 0.09, 0.3, [0.0]) == Outcome(2, 2)
-    assert verify_typical([3, 3], target, 0.09, 0.3, [0.95]) == Outcome(0, 2)
+    assert verify_typical([1, 3], [-1, 0], target, 0.09, 0.3, [0.0]) == Outcome(2, 2, (0, 1))
+    assert verify_typical([3, 3], [-1, 0], target, 0.09, 0.3, [0.95]) == Outcome(0, 2, ())
     # 0.3 exp(-1.386) = 0.075 lies below a threshold of 0.5, and 0.25 above it.
-    assert verify_typical([0, 1], target, 0.5, 0.3, [0.0]) == Outcome(2, 2)
-    assert verify_typical([2], target[:2], 0.5, 0.3, [0.0]) == Outcome(0, 0), "0.1 < 0.3 exp(-0.802) = 0.135"
+    assert verify_typical([0, 1], [-1, 0], target, 0.5, 0.3, [0.0]) == Outcome(2, 2, (0, 1))
+    assert verify_typical([2], [-1], target[:2], 0.5, 0.3, [0.0]) == Outcome(0, 0, ()), "0.1 < 0.3 exp(-0.802) = 0.135"
 
 
 def test_synthetic_rates_by_hand() -> None:
@@ -177,8 +171,8 @@ def test_typical_acceptance_runs_and_is_exact_for_greedy_requests(
 @pytest.mark.parametrize(
     ("acceptance", "says"),
     [
-        (Acceptance("relaxed"), "'relaxed' does not run"),
-        (Acceptance(threshold_single=0.5), "thresholds do not run"),
+        (Acceptance("relaxed", relaxed_topk=0), "relaxed_topk is 0"),
+        (Acceptance("block", threshold_single=0.5), "do not go with block acceptance"),
         (Acceptance("synthetic"), "no rates"),
         (Acceptance("synthetic", synthetic_length=5.5), "1 to 4"),
     ],

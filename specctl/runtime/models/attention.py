@@ -24,7 +24,8 @@ MAX_PADDED_ROWS = 32
 class Block:
     """Spans that one kernel call serves: ``batch`` slots from ``first_slot`` on, ``rows`` query rows each.
 
-    ``positions`` [batch, rows]: the last position that each row sees.
+    ``positions`` [batch, rows]: the last position that each row sees. ``trees``: spans of nodes, by their place in the
+    batch; within their tree they see what their `Branches` say.
     """
 
     first_slot: int
@@ -35,6 +36,7 @@ class Block:
     scatter: Tensor | None
     out_rows: Tensor | None
     positions: Tensor
+    trees: list[tuple[int, Span]]
     masks: dict[int | None, Tensor | None] = field(default_factory=dict)
 
 
@@ -51,8 +53,8 @@ def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device, causa
     """The plan for ``spans``, whose tokens follow one another in the flat batch; not ``causal``: a row sees its whole
     span.
     """
-    positions = [p for span in spans for p in range(span.start, span.end)]
-    offsets = [span.slot * cache.max_len for span in spans for _ in range(span.count)]
+    positions = [p for span in spans for p in span.positions]
+    write = [span.slot * cache.max_len + entry for span in spans for entry in range(span.start, span.end)]
     offset, starts = 0, []
     for span in spans:
         starts.append(offset)
@@ -64,7 +66,6 @@ def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device, causa
         _block([spans[i] for i in group], [starts[i] for i in group], len(positions), device, causal)
         for group in groups
     ]
-    write = [o + p for o, p in zip(offsets, positions, strict=True)]
     return Plan(torch.tensor(positions, device=device), torch.tensor(write, device=device), blocks)
 
 
@@ -76,11 +77,11 @@ def _block(spans: list[Span], starts: list[int], total: int, device: torch.devic
     positions = [[0] * rows for _ in range(batch)]
     for span, start in zip(spans, starts, strict=True):
         place = span.slot - first
-        for i in range(span.count):
+        for i, position in enumerate(span.positions):
             gather[place * rows + i] = start + i
             scatter.append(place * rows + i)
             out_rows.append(start + i)
-            positions[place][i] = span.start + i if causal else span.end - 1
+            positions[place][i] = position if causal else span.end - 1
     whole = batch * rows == total and gather == list(range(total))
 
     def index(values: list[int]) -> Tensor | None:
@@ -96,18 +97,24 @@ def _block(spans: list[Span], starts: list[int], total: int, device: torch.devic
         index(scatter),
         index(out_rows),
         torch.tensor(positions, device=device),
+        [(span.slot - first, span) for span in spans if span.branches is not None],
     )
 
 
 def _mask(block: Block, window: int | None, groups: int, dtype: torch.dtype) -> Tensor | None:
     """Additive mask [batch, 1, groups * rows (or 1), length]; None where every row sees everything."""
-    if block.batch == 1 and block.rows == 1 and (window is None or block.length <= window):
+    if block.batch == 1 and block.rows == 1 and not block.trees and (window is None or block.length <= window):
         return None
     keys = torch.arange(block.length, device=block.positions.device)
     queries = block.positions.unsqueeze(-1)
     hidden = keys > queries
     if window is not None:
         hidden |= keys <= queries - window
+    for place, span in block.trees:
+        branches = span.branches
+        assert branches is not None, "only spans of nodes are kept as trees"
+        # Within a tree the number of an entry is no position.
+        hidden[place, : span.count, branches.trunk : span.end] = ~branches.within(window).to(hidden.device)
     mask = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, float("-inf"))
     return mask.repeat(1, groups, 1).unsqueeze(1) if block.rows > 1 else mask.unsqueeze(1)
 

@@ -40,6 +40,14 @@ class SlotCaches:
             cache.crop(-surplus)
         return cache
 
+    def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
+        """Let the entries ``start + kept[i]`` of a slot follow one another from ``start`` on and be the last."""
+        rows = [*range(start), *(start + row for row in kept)]
+        for layer in self._caches[slot].layers:
+            if layer.is_initialized:  # layers that share another's keys and values hold none
+                chosen = torch.tensor(rows, device=layer.keys.device)
+                layer.keys, layer.values = (each.index_select(-2, chosen) for each in (layer.keys, layer.values))
+
 
 class AdaptedModel:
     """A transformers model behind the interface of the native decoder."""
@@ -54,6 +62,7 @@ class AdaptedModel:
         self.vocab_size: int = self.head.shape[0]
         self.num_layers: int = config.num_hidden_layers
         self.max_positions: int = getattr(config, "max_position_embeddings", None) or 1 << 20
+        self._windows = _windows(config)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -108,12 +117,41 @@ class AdaptedModel:
         for span in spans:
             ids = torch.tensor([token_ids[begin : begin + span.count]], device=self.device)
             wanted = [row - begin for row in rows if begin <= row < begin + span.count]
-            out = self._model(input_ids=ids, **how, **{self._cache_argument: cache.at(span)})
+            placed = self._placed(span) if span.branches else {}
+            out = self._model(input_ids=ids, **how, **placed, **{self._cache_argument: cache.at(span)})
             # The last entry of the states has been through the final norm, so FINAL, -1, finds what it means.
             states = [out.hidden_states[layer][0] for layer in layers]
             parts.append((out.logits[0, wanted], torch.cat(states, dim=-1) if states else out.logits[0, :0]))
             begin += span.count
         return parts
+
+    def _placed(self, span: Span) -> dict[str, Any]:
+        """Positions and masks of a span of nodes: transformers takes a mask of four dimensions as it is, and one for
+        each kind of layer where a model has several.
+        """
+        masks = {kind: _mask(span, window, self.dtype, self.device) for kind, window in self._windows.items()}
+        return {
+            "position_ids": torch.tensor([span.positions], device=self.device),
+            "attention_mask": masks if len(masks) > 1 else next(iter(masks.values())),
+        }
+
+
+def _windows(config: Any) -> dict[str, int | None]:
+    """The sliding window of each kind of attention layer, None for full attention."""
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None) or ["full_attention" if window is None else "sliding_attention"]
+    return {kind: window if kind == "sliding_attention" else None for kind in kinds}
+
+
+def _mask(span: Span, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Additive mask [1, 1, count, end of the span] of a span of nodes."""
+    branches = span.branches
+    assert branches is not None, "only spans of nodes come here"
+    trunk, queries = torch.arange(branches.trunk), torch.tensor(span.positions).unsqueeze(-1)
+    seen = trunk > queries - (window or span.end + 1)
+    seen = torch.cat([seen, branches.within(window)], dim=-1)
+    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))
+    return mask[None, None].to(device)
 
 
 def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> AdaptedModel:

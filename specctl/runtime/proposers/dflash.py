@@ -56,6 +56,10 @@ class DFlashProposer:
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         self._kept[sequence.slot] = 0
         self._waiting[sequence.slot] = []

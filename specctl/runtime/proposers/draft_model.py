@@ -55,6 +55,10 @@ class DraftModelProposer:
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         self._computed[sequence.slot] = 0
 

@@ -32,6 +32,10 @@ class LastStateProposer(ABC):
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         """Nothing is known before the first state."""
         self._states.pop(sequence.slot, None)

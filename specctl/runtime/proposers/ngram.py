@@ -82,6 +82,10 @@ class NgramProposer:
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         self._indexes[sequence.slot] = NgramIndex(*self._bounds)
 

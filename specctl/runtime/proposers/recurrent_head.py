@@ -48,6 +48,10 @@ class RecurrentHeadProposer:
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         self._computed[sequence.slot] = 0
         self._waiting[sequence.slot] = []

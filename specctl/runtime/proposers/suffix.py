@@ -60,6 +60,10 @@ class SuffixProposer:
     def num_speculative_tokens(self) -> int:
         return self._k
 
+    @property
+    def num_draft_tokens(self) -> int:
+        return self._k
+
     def start(self, sequence: Sequence) -> None:
         """The prompt enters the request's own tree."""
         own = _Own(SuffixTree(self._method.max_tree_depth), GrowingText(), GrowingText())
