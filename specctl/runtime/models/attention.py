@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,12 @@ from specctl.runtime.kv_cache import KVCache, Span
 
 # Longest span that joins the padded block; beyond it padding would cost more than another kernel call.
 MAX_PADDED_ROWS = 32
+
+
+class Slotted(Protocol):
+    """A cache with ``max_len`` entries for each slot, one slot after the other."""
+
+    max_len: int
 
 
 @dataclass
@@ -49,7 +56,7 @@ class Plan:
     blocks: list[Block]
 
 
-def make_plan(spans: Sequence[Span], cache: KVCache, device: torch.device, causal: bool = True) -> Plan:
+def make_plan(spans: Sequence[Span], cache: Slotted, device: torch.device, causal: bool = True) -> Plan:
     """The plan for ``spans``, whose tokens follow one another in the flat batch; not ``causal``: a row sees its whole
     span.
     """
@@ -119,8 +126,37 @@ def _mask(block: Block, window: int | None, groups: int, dtype: torch.dtype) -> 
     return mask.repeat(1, groups, 1).unsqueeze(1) if block.rows > 1 else mask.unsqueeze(1)
 
 
-def attend(query: Tensor, layer: int, cache: KVCache, plan: Plan, window: int | None) -> Tensor:
-    """Attention output [T, heads * head_dim] of ``query`` [T, heads, head_dim] over the cache of ``layer``."""
+def _with_sinks(
+    folded: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One more key of zeros, so that its score is 0 plus what the mask adds, which is the head's sink."""
+    batch, kv_heads, rows, _ = folded.shape
+    groups = sinks.numel() // kv_heads
+    column = sinks.to(folded.dtype).view(1, kv_heads, groups, 1).expand(batch, -1, -1, rows // groups)
+    seen = folded.new_zeros(()) if mask is None else mask
+    seen = seen.expand(batch, kv_heads, rows, keys.shape[2])
+    nothing = keys.new_zeros(batch, kv_heads, 1, keys.shape[3])
+    return (
+        torch.cat([keys, nothing], dim=2),
+        torch.cat([values, nothing], dim=2),
+        torch.cat([seen, column.reshape(batch, kv_heads, rows, 1)], dim=3),
+    )
+
+
+def attend(
+    query: Tensor,
+    layer: int,
+    cache: KVCache,
+    plan: Plan,
+    window: int | None,
+    scale: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """Attention output [T, heads * head_dim] of ``query`` [T, heads, head_dim] over the cache of ``layer``.
+
+    ``scale`` of the scores: None is 1 / sqrt(head_dim). ``sinks`` [heads]: a score that takes its share of each row's
+    attention and adds nothing to the output.
+    """
     heads, dim = query.shape[1:]
     groups = heads // cache.kv_heads
     out: Tensor | None = None
@@ -132,7 +168,10 @@ def attend(query: Tensor, layer: int, cache: KVCache, plan: Plan, window: int | 
         folded = folded.reshape(block.batch, cache.kv_heads, groups * block.rows, dim)
         slots = slice(block.first_slot, block.first_slot + block.batch)
         keys, values = cache.keys_values(layer, slots, block.length)
-        mixed = F.scaled_dot_product_attention(folded, keys, values, attn_mask=block.masks[window])
+        mask = block.masks[window]
+        if sinks is not None:
+            keys, values, mask = _with_sinks(folded, keys, values, mask, sinks)
+        mixed = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask, scale=scale)
         mixed = mixed.view(block.batch, cache.kv_heads, groups, block.rows, dim).permute(0, 3, 1, 2, 4)
         flat = mixed.reshape(block.batch * block.rows, heads * dim)
         if block.out_rows is None or block.scatter is None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, DynamicCache
-from transformers.utils import logging
+from transformers import DynamicCache
 
 from specctl.errors import SpecctlError
 from specctl.runtime.kv_cache import Span
+from specctl.runtime.models.pretrained import load_network
 
 
 class SlotCaches:
@@ -155,18 +155,11 @@ def _mask(span: Span, window: int | None, dtype: torch.dtype, device: torch.devi
 
 
 def load_adapted(folder: Path, dtype: torch.dtype, device: torch.device) -> AdaptedModel:
-    """Load ``folder`` through transformers; raises SpecctlError with transformers' own reason."""
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
-    except (ValueError, OSError, ImportError, KeyError, RuntimeError) as error:
-        raise SpecctlError(
-            f"transformers cannot load {folder}: {error}", help="the runtime runs what transformers runs as a causal LM"
-        ) from error
+    """Load ``folder`` through transformers; raises SpecctlError or DamagedError with the reason."""
+    model = load_network(folder, dtype, device)
     if getattr(model, "_is_stateful", False):
         raise SpecctlError(
             f"{model.config.model_type} keeps a recurrent state that cannot be cut back after a rejected draft",
             help="run this target on an engine that keeps snapshots of the state",
         )
-    model.to(device)  # type: ignore[arg-type]
     return AdaptedModel(model)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig
 
-from specctl.errors import DamagedError, MissingError, SpecctlError, UsageError
+from specctl.errors import MissingError, UsageError
 from specctl.resources import resolve_model
 from specctl.runtime.kv_cache import Span
+from specctl.runtime.models.families import runs_flat
+from specctl.runtime.models.flat import load_flat
 from specctl.runtime.models.gguf import as_folder
 from specctl.runtime.models.hf import load_adapted
 from specctl.runtime.models.native import load_native, why_not_native
+from specctl.runtime.models.pretrained import read_raw, whole_config
 from specctl.runtime.models.weights import has_safetensors
 
 DTYPES = {
@@ -28,7 +29,7 @@ DTYPES = {
 
 
 class Model(Protocol):
-    """A causal language model over a flat batch of spans; `Decoder` and `AdaptedModel` are the two kinds.
+    """A causal language model over a flat batch of spans; `Decoder`, `FlatModel` and `AdaptedModel` are the kinds.
 
     ``embedding`` and ``head``: [vocab, hidden], which draft heads borrow.
     """
@@ -96,18 +97,10 @@ def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
 
 
 def read_config(folder: Path) -> Any:
-    """The transformers config of ``folder``; raises DamagedError for a config.json that is no config."""
-    path = folder / "config.json"
-    try:
-        raw = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
-        raise DamagedError(f"{path} is not JSON: {error}") from error
-    if not isinstance(raw, dict) or "model_type" not in raw:
-        raise DamagedError(f"{path} names no model_type", help="is this the config.json of a language model?")
-    try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True).get_text_config()
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise SpecctlError(f"transformers cannot read {path}: {error}") from error
+    """The transformers config of the text model in ``folder``; raises DamagedError for a config.json that is no config
+    and SpecctlError for a model that does not run here.
+    """
+    return whole_config(folder).get_text_config()
 
 
 def load_model(folder: Path, config: Any, dtype: torch.dtype, device: torch.device) -> Model:
@@ -115,4 +108,6 @@ def load_model(folder: Path, config: Any, dtype: torch.dtype, device: torch.devi
     pickled = any(folder.glob("pytorch_model*.bin")) and not has_safetensors(folder)
     if why_not_native(config) is None and not pickled:
         return load_native(config, folder, dtype, device)
+    if runs_flat(read_raw(folder)):
+        return load_flat(folder, dtype, device)
     return load_adapted(folder, dtype, device)

@@ -1,0 +1,137 @@
+"""Every family of targets: the tokens of transformers' own generate, plain and with every method, and a cache that can
+be cut back anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from specctl.runtime import Engine, EngineOptions, Target, load_target
+from specctl.runtime.kv_cache import Span
+from specctl.runtime.models.pretrained import load_network
+from tests.runtime.family_kit import TINIES, write_family
+from tests.runtime.kit import ask, run
+
+PROMPTS = {
+    "repeats": list(b"abcabcabcabc"),
+    "long": [random.Random(5).randrange(256) for _ in range(45)],
+    "short": list(b"x"),
+}
+REQUESTS = [ask(name, prompt, ignore_eos=True) for name, prompt in PROMPTS.items()]
+
+
+@pytest.fixture(scope="session")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a family's checkpoint, made once a session."""
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            made[name] = write_family(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def target(family: Callable[[str], Path]) -> Callable[[str], Target]:
+    """A family's target in float64."""
+    loaded: dict[str, Target] = {}
+
+    def get(name: str) -> Target:
+        if name not in loaded:
+            loaded[name] = load_target(str(family(name)), device="cpu", dtype="float64")
+        return loaded[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def plain(target: Callable[[str], Target]) -> Callable[[str], dict[str, list[int]]]:
+    """What plain decoding of a family answers to the prompts."""
+    done: dict[str, dict[str, list[int]]] = {}
+
+    def get(name: str) -> dict[str, list[int]]:
+        if name not in done:
+            results = run(Engine(target(name), None, EngineOptions(3)), REQUESTS)
+            done[name] = {request: result["tokens"] for request, result in results.items()}
+        return done[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", TINIES)
+def test_plain_decoding_is_transformers_generate(
+    name: str, family: Callable[[str], Path], plain: Callable[[str], dict[str, list[int]]]
+) -> None:
+    oracle = load_network(family(name), torch.float64, torch.device("cpu"))
+    oracle.set_experts_implementation("eager")
+    for request, prompt in PROMPTS.items():
+        out = oracle.generate(
+            torch.tensor([prompt]), max_new_tokens=24, do_sample=False, eos_token_id=-1, pad_token_id=0
+        )
+        assert plain(name)[request] == out[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("name", TINIES)
+def test_cutting_back_after_any_accept_count_leaves_no_trace(name: str, target: Callable[[str], Target]) -> None:
+    """Two sequences beside each other, cut at different places, twice in a row and after single rows as well."""
+    model = target(name).model
+    texts = {slot: [random.Random(slot).randrange(256) for _ in range(40)] for slot in (0, 2)}
+    clean = model.make_cache(1, 96)
+    wanted = {}
+    for slot, text in texts.items():
+        wanted[slot] = model.forward(text, [Span(0, 0, 40)], clean, range(40))
+    for accepted in range(6):
+        cache = model.make_cache(3, 96)
+        done = dict.fromkeys(texts, 0)
+        plan = [(17, 17), (1 + accepted, 6), (6 - accepted, 6), (1, 1), (1, 1), (4, 4)]
+        for step, (kept, count) in enumerate(plan):
+            spans, flat = [], []
+            for slot, text in texts.items():
+                kept_here = kept if slot == 0 or step not in (1, 2) else count - kept + 1
+                begin = done[slot]
+                spans.append(Span(slot, begin, count))
+                right = text[begin : begin + kept_here]
+                flat += right + [(token + 1) % 256 for token in text[begin + kept_here : begin + count]]
+                done[slot] = begin + kept_here
+            logits = model.forward(flat, spans, cache, range(len(flat)))
+            for i, span in enumerate(spans):
+                rows = logits[i * count : i * count + done[span.slot] - span.start]
+                torch.testing.assert_close(rows, wanted[span.slot][span.start : done[span.slot]], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mixtral", "qwen3_5", "mimo"])
+def test_the_table_says_how_a_family_runs(name: str, target: Callable[[str], Target]) -> None:
+    ways = {kind: entry.way for entry in FAMILIES for kind in entry.types}
+    assert isinstance(target(name).model, FlatModel) == (ways[name] != NATIVE)
+
+
+def test_every_type_in_the_table_is_tried() -> None:
+    tried = {name.split("-")[0] for name in TINIES} | {"llama", "mistral", "qwen2", "qwen3"}
+    wrapped = {"gemma3", "gemma4", "gemma4_unified", "gemma4_unified_text"}
+    assert {kind for entry in FAMILIES for kind in entry.types} - wrapped == tried
+
+
+def test_absent_tensors_are_named_not_made_up(family: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(family("qwen3_moe"), tmp_path / "cut")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["model.layers.2.self_attn.o_proj.weight"]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(DamagedError, match=r"1 tensors .* layers\.2\.self_attn\.o_proj"):
+        load_target(str(folder), device="cpu")
+
+
+def test_a_type_that_transformers_lacks_is_refused_by_name(family: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(family("qwen3_moe"), tmp_path / "odd")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_type": "step3p5"}))
+    with pytest.raises(SpecctlError, match="'step3p5' does not run .* step3p7"):
+        load_target(str(folder), device="cpu")
