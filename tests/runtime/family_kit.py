@@ -133,6 +133,26 @@ def _gemma4(extra: int, **keys: Any) -> Any:
     return hf.Gemma4ForCausalLM(hf.Gemma4TextConfig(**sizes))
 
 
+def _gemma3_whole(extra: int) -> Any:
+    vision = SMALL_TOWER | {"image_size": 28, "patch_size": 14}
+    config = hf.Gemma3Config(text_config=_sizes(extra, **WINDOW, head_dim=8), vision_config=vision)
+    return hf.Gemma3ForConditionalGeneration(config)
+
+
+def _gemma4_whole(extra: int) -> Any:
+    text = _sizes(extra, **WINDOW, head_dim=8, global_head_dim=16, **SHARING)
+    vision = SMALL_TOWER | {"num_key_value_heads": 2, "head_dim": 8}
+    return hf.Gemma4ForConditionalGeneration(hf.Gemma4Config(text_config=text, vision_config=vision))
+
+
+def _gemma4_unified(extra: int, whole: bool) -> Any:
+    text = _sizes(extra, **WINDOW, head_dim=8, global_head_dim=16)
+    if whole:
+        return hf.Gemma4UnifiedForConditionalGeneration(hf.Gemma4UnifiedConfig(text_config=text))
+    return hf.Gemma4UnifiedForCausalLM(hf.Gemma4UnifiedTextConfig(**text))
+
+
+SMALL_TOWER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 SHARING = {"num_kv_shared_layers": 2, "hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 258}
 NO_INPUTS = {"hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}
 GEMMA_EXPERTS = {"enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 16}
@@ -163,6 +183,10 @@ TINIES: dict[str, Tiny] = {
     ),
     "kimi_k25": Tiny(_kimi25),
     "gemma3_text": Tiny(lambda n: hf.Gemma3ForCausalLM(hf.Gemma3TextConfig(**_sizes(n, **WINDOW), head_dim=8))),
+    "gemma3": Tiny(_gemma3_whole),
+    "gemma4": Tiny(_gemma4_whole),
+    "gemma4_unified": Tiny(lambda n: _gemma4_unified(n, True)),
+    "gemma4_unified_text": Tiny(lambda n: _gemma4_unified(n, False)),
     "gemma4_text": Tiny(lambda n: _gemma4(n, **SHARING)),
     "gemma4_text-experts": Tiny(
         lambda n: _gemma4(n, **GEMMA_EXPERTS, attention_k_eq_v=True, num_global_key_value_heads=1, **NO_INPUTS)

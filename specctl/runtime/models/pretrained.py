@@ -56,6 +56,7 @@ def load_network(folder: Path, dtype: torch.dtype, device: torch.device, attenti
     fill them with random numbers.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # its table of tensors; what matters is raised below
     config = whole_config(folder)
     auto: Any = (
         AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModelForImageTextToText
