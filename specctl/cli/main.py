@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Typer would put a backslash before each "[default: ...]" for rich, which does not print our help.
 typer.core.HAS_RICH = False
 
-TAKES_SETTINGS = ("validate-config", "convert", "serve", "bench")
+TAKES_SETTINGS = ("validate-config", "convert", "plan", "serve", "bench")
 
 
 def _exists(module: str) -> bool:

@@ -49,3 +49,31 @@ def _header(file: Path) -> dict[str, tuple[int, ...]] | None:
         return {name: tuple(entry["shape"]) for name, entry in entries.items() if name != "__metadata__"}
     except (OSError, ValueError, struct.error, KeyError, TypeError):
         return None
+
+
+@lru_cache(maxsize=64)
+def tensor_bytes(folder: Path) -> int | None:
+    """Bytes of all tensors of a checkpoint, out of the offsets in its headers; None where there are none to read."""
+    total = 0
+    files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
+    for file in files:
+        size = _data_size(file)
+        if size is None:
+            return None
+        total += size
+    return total if files else None
+
+
+def _data_size(file: Path) -> int | None:
+    """Where the last tensor of a file ends, in bytes behind the header."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > MAX_HEADER:
+                return None
+            entries = json.loads(stream.read(length))
+        return max(
+            (int(each["data_offsets"][1]) for name, each in entries.items() if name != "__metadata__"), default=0
+        )
+    except (OSError, ValueError, struct.error, KeyError, TypeError, IndexError, AttributeError):
+        return None
