@@ -133,7 +133,8 @@ class Reading:
 
     `values`: by native key. `off`: the setting switches speculation off. `blocked`: nothing usable was read.
     `effective`: what the engine ends up with, under its own names, and `changes` how it came to differ. `fallback`:
-    findings that count only where nothing else is said of their place."""
+    findings that count only where nothing else is said of their place. `arg_routes`: where the engine's other
+    arguments stand."""
 
     dialect: str
     engine: str
@@ -149,6 +150,7 @@ class Reading:
     off: bool = False
     blocked: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
+    arg_routes: dict[str, Route] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value the engine sees at a native key; `default` where it is not given, null, or of a wrong type."""
@@ -160,9 +162,9 @@ class Reading:
         return self.get(key) is not None
 
     def route(self, key: str) -> Route:
-        """Where a native key stands; the whole source where it is not given."""
+        """Where a native key (or an argument beside the setting) stands; the whole source where it is not given."""
         found = self.values.get(key)
-        return found.route if found else ()
+        return found.route if found else self.arg_routes.get(key, ())
 
     def say(self, finding: Finding) -> None:
         """Add a finding of reading."""

@@ -215,6 +215,7 @@ def _python(reading: Reading) -> None:
             reading.values[row.key] = coerce(reading, row, item, (key,), types.LAX)
         elif key in known:
             reading.around.args.setdefault(str(key), item)
+            reading.arg_routes[str(key)] = (key,)
         else:
             near = nearest(str(key), [*rows, *known])
             reading.say(
@@ -264,6 +265,7 @@ def _other(reading: Reading, each: Given, route: Route) -> None:
         reading.around.target = each.value
         reading.notes["model_path"] = each.value
     reading.around.args[key] = value
+    reading.arg_routes[key] = route
 
 
 def _wrong_word(name: str, text: str) -> str | None:

@@ -13,6 +13,7 @@ from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
 from specctl.dialects.trtllm import ENGINE, MOVED, ROWS, TYPES, is_new
 from specctl.dialects.trtllm import types as type_names
+from specctl.dialects.trtllm_flags import merge_flags
 from specctl.dialects.trtllm_keys import BACKENDS, ROOT_KEYS
 from specctl.dialects.trtllm_resolve import resolve
 from specctl.dialects.trtllm_spec import build
@@ -126,7 +127,7 @@ def _root(reading: Reading) -> None:
     for key, item in value.items():
         if key != KEY:
             _root_key(reading, str(key), item)
-    _merge_flags(reading)
+    merge_flags(reading)
     _nested(reading)
     if KEY not in value or (value[KEY] is None and new):
         reading.off = True
@@ -137,6 +138,7 @@ def _root(reading: Reading) -> None:
 def _root_key(reading: Reading, key: str, item: Any) -> None:
     if key in ROOT_KEYS:
         reading.around.args[key] = item
+        reading.arg_routes[key] = (key,)
         reading.notes.setdefault("file_keys", set()).add(key)
         return
     known = [*ROOT_KEYS, KEY]
@@ -159,22 +161,6 @@ def _root_key(reading: Reading, key: str, item: Any) -> None:
             fix=Fix((key,), key=near, replacement=item) if near else None,
         )
     )
-
-
-def _merge_flags(reading: Reading) -> None:
-    """Flags beside the file: 1.2.1 lets the file win, 1.4 the flag that was typed."""
-    for key, value in reading.notes["flags"].items():
-        in_file = key in reading.notes.get("file_keys", set())
-        if is_new(reading.release) or not in_file:
-            if in_file and reading.around.args[key] != value:
-                reading.change(
-                    "SPC323", key, reading.around.args[key], value, "a typed flag wins over the file in this release"
-                )
-            reading.around.args[key] = value
-        elif reading.around.args[key] != value:
-            reading.change(
-                "SPC323", key, value, reading.around.args[key], "the file wins over a typed flag in this release"
-            )
 
 
 def _nested(reading: Reading) -> None:

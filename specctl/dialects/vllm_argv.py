@@ -243,6 +243,7 @@ def _config_file(reading: Reading, carrier: Carrier, given: Given, skip: int) ->
 def _other(reading: Reading, each: Given, skip: int) -> None:
     """Another flag of the engine: a surrounding of the setting."""
     name = VLLM_SHORT.get(each.flag, each.flag.lstrip("-")).replace("-", "_")
+    reading.arg_routes[name.removeprefix("no_")] = (each.value_at + skip,)
     if each.value is None:
         reading.around.args[name.removeprefix("no_")] = not name.startswith("no_")
         return

@@ -157,6 +157,7 @@ def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
     known = {flag.replace("-", "_") for flag in (*VLLM_VALUES, *VLLM_SWITCHES)}
     if name in known or name in ("model", "model_tag"):
         reading.around.args.setdefault(name, item)
+        reading.arg_routes.setdefault(name, (key,))
         return
     near = nearest(name, [*known, "speculative_config", *SHORT_KEYS])
     help_text = explain_key(key, item, "vllm") or (f"did you mean {near.replace('_', '-')!r}?" if near else None)

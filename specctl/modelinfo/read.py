@@ -14,8 +14,8 @@ from specctl.resources import BUNDLED_NAMES, find_model
 
 @dataclass(frozen=True)
 class ModelProblem:
-    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config` or
-    `bad-config`.
+    """Why a checkpoint could not be read: `missing`, `unknown` (a hub id that is not here), `no-config`,
+    `bad-config` or `damaged`.
     """
 
     kind: str
@@ -47,8 +47,19 @@ def read_facts(name: str) -> ModelFacts | ModelProblem:
             return ModelProblem("unknown", f"{name!r} is not on this machine, so its config.json could not be read")
         return ModelProblem("missing", f"{name!r} does not exist; looked for {Path(name).absolute()}")
     if path.is_file():
-        return ModelProblem("unknown", f"{path} is a GGUF file; its header is not read here")
+        return _of_gguf(name, path.absolute())
     return facts_of(name, path)
+
+
+def _of_gguf(name: str, path: Path) -> ModelFacts | ModelProblem:
+    from specctl.modelinfo.gguf import BadHeader, read_header
+
+    try:
+        return ModelFacts(name, path, read_header(path).config)
+    except BadHeader as error:
+        return ModelProblem("damaged", f"{path} is no whole GGUF file: {error}")
+    except OSError as error:
+        return ModelProblem("missing", f"{path} cannot be read: {error.strerror or error}")
 
 
 def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:

@@ -18,7 +18,9 @@ class TokenTable:
 
 @lru_cache(maxsize=16)
 def token_table(folder: Path) -> TokenTable | None:
-    """The table of a folder; None where there is no tokenizer.json of a known shape."""
+    """The table of a folder or GGUF file; None where there is no tokenizer.json of a known shape."""
+    if folder.is_file():
+        return _of_gguf(folder)
     try:
         data = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
         vocabulary = data["model"]["vocab"]
@@ -30,6 +32,23 @@ def token_table(folder: Path) -> TokenTable | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
     return TokenTable({number: text for number, text in ordinary.items() if number not in added}, added)
+
+
+def _of_gguf(file: Path) -> TokenTable | None:
+    from specctl.modelinfo.gguf import BadHeader, read_header
+
+    try:
+        metadata = read_header(file).metadata
+    except (BadHeader, OSError):
+        return None
+    tokens, kinds = metadata.get("tokenizer.ggml.tokens"), metadata.get("tokenizer.ggml.token_type")
+    if not isinstance(tokens, list):
+        return None
+    special = {at for at, kind in enumerate(kinds or ()) if kind in (3, 4)}  # control and user-defined
+    every = dict(enumerate(map(str, tokens)))
+    return TokenTable(
+        {at: text for at, text in every.items() if at not in special}, {at: every[at] for at in special if at in every}
+    )
 
 
 def first_difference(one: dict[int, str], other: dict[int, str]) -> tuple[int, str, str] | None:

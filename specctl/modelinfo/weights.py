@@ -14,7 +14,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @lru_cache(maxsize=64)
 def tensor_names(folder: Path) -> frozenset[str] | None:
-    """All tensor names of a checkpoint; None where it has no readable safetensors file."""
+    """All tensor names of a checkpoint; None where it has no readable safetensors file, and for a GGUF file, whose
+    names are llama.cpp's own."""
     index = folder / "model.safetensors.index.json"
     try:
         listed = json.loads(index.read_text(encoding="utf-8"))["weight_map"]

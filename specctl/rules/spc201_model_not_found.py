@@ -1,7 +1,8 @@
-"""A model is not where the setting says.
+"""A model is not where the setting says, or its files are damaged.
 
 Names that can only be paths, and the target that was given, must exist. Hub ids that are not in the local cache are
-not looked up; the rules that need their config are reported as skipped.
+not looked up; the rules that need their config are reported as skipped. Weight files are held against their own
+headers: a file that is cut off, a missing shard or a pointer of Git LFS is named.
 
 Bad:
 
@@ -14,9 +15,12 @@ Good:
 
 from collections.abc import Iterator
 
+from specctl.diagnostics import Route
 from specctl.dialects.reading import Finding, Reading
-from specctl.modelinfo import ModelProblem
+from specctl.modelinfo import ModelFacts, ModelProblem
+from specctl.modelinfo.damage import damage_of
 
+AGAIN = "fetch that file again"
 KEYS = {"vllm": "model", "sglang": "speculative_draft_model_path", "trtllm": "speculative_model", "specctl": "model"}
 FREE = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
 
@@ -25,9 +29,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     """The target that was named, then the draft."""
     target = reading.around.model(reading.around.target)
     if isinstance(target, ModelProblem) and target.kind != "unknown":
-        yield Finding(
-            "SPC201", f"the target cannot be used: {target.message}", help="give the folder that holds its config.json"
-        )
+        cure = AGAIN if target.kind == "damaged" else "give the folder that holds its config.json"
+        yield Finding("SPC201", f"the target cannot be used: {target.message}", help=cure)
+    yield from _damaged("target", target, ())
     served = reading.notes.get("served")
     if served is not None:
         yield from _verifier(reading, served.verifier)
@@ -42,12 +46,17 @@ def check(reading: Reading) -> Iterator[Finding]:
         return
     found = reading.around.model(name)
     if isinstance(found, ModelProblem) and (found.kind != "unknown" or name.lower() in FREE):
-        help_text = (
-            f'write "method": "{name.lower()}"'
-            if name.lower() in FREE
-            else "check the path; it starts from the current folder"
-        )
+        cure = AGAIN if found.kind == "damaged" else "check the path; it starts from the current folder"
+        help_text = f'write "method": "{name.lower()}"' if name.lower() in FREE else cure
         yield Finding("SPC201", f"the draft cannot be used: {found.message}", reading.route(key), help=help_text)
+    if found is not target:
+        yield from _damaged("draft", found, reading.route(key))
+
+
+def _damaged(what: str, found: object, route: Route) -> Iterator[Finding]:
+    fault = damage_of(found.path) if isinstance(found, ModelFacts) else None
+    if fault:
+        yield Finding("SPC201", f"the {what} cannot be used: {fault}", route, help=AGAIN)
 
 
 def _verifier(reading: Reading, name: str | None) -> Iterator[Finding]:

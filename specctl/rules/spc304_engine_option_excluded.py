@@ -13,7 +13,8 @@ Good:
 
 from collections.abc import Iterator
 
-from specctl.dialects.reading import Finding, Reading
+from specctl.dialects.reading import FAILS, Finding, Reading
+from specctl.dialects.vllm_runner import first_runner
 
 ENGINES = ("vllm",)
 EAGLE_LIKE = frozenset({"eagle", "eagle3", "mtp", "dflash", "dspark"})
@@ -29,6 +30,7 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield Finding(
             "SPC304",
             f"per_request_spec_decode_metrics is {detail!r}; it takes {', '.join(DETAIL)}",
+            reading.route("per_request_spec_decode_metrics"),
             help="write summary",
         )
     if reading.off and "served" not in reading.notes:
@@ -36,6 +38,7 @@ def check(reading: Reading) -> Iterator[Finding]:
             yield Finding(
                 "SPC304",
                 "per-request metrics of speculation are asked for, but speculation is off",
+                reading.route("per_request_spec_decode_metrics"),
                 help="leave out --per-request-spec-decode-metrics, or give a setting",
             )
         return
@@ -43,12 +46,23 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield Finding(
             "SPC304",
             f"kv_sharing_fast_prefill does not go with {method}",
-            reading.route("method"),
+            reading.route("kv_sharing_fast_prefill") or reading.route("method"),
             help="leave out --kv-sharing-fast-prefill",
+        )
+    if args.get("logits_processors") and first_runner(reading):
+        yield Finding(
+            "SPC304",
+            f"custom logits processors do not go with speculation on the runner that {method} uses; the worker stops",
+            reading.route("logits_processors") or reading.route("method"),
+            help="leave out --logits-processors",
+            stage=FAILS,
         )
     if args.get("return_sampling_mask"):
         yield Finding(
-            "SPC304", "return_sampling_mask does not go with speculation", help="leave out --return-sampling-mask"
+            "SPC304",
+            "return_sampling_mask does not go with speculation",
+            reading.route("return_sampling_mask"),
+            help="leave out --return-sampling-mask",
         )
     if args.get("watermark_config") or args.get("watermark"):
         yield from _watermark(reading, str(method))

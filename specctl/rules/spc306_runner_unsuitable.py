@@ -17,9 +17,15 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
+from specctl.dialects.vllm_runner import (
+    FIRST_ONLY,
+    VARIABLE,
+    parallel_outside_blocks,
+    second_available,
+    second_forced,
+)
 
 ENGINES = ("vllm",)
-FIRST_ONLY = frozenset({"ngram", "ngram_gpu", "suffix", "medusa", "mlp_speculator", "custom_class"})
 
 
 def check(reading: Reading) -> Iterator[Finding]:
@@ -27,15 +33,17 @@ def check(reading: Reading) -> Iterator[Finding]:
     if reading.off and "served" not in reading.notes:
         return
     method = reading.notes.get("method")
-    has_second = reading.around.host.get("gpu_runner_available", reading.around.platform != "cpu")
-    forced = str(reading.around.env.get("VLLM_USE_V2_MODEL_RUNNER", "")).lower() in ("1", "true")
-    parallel = reading.effective.get("parallel_drafting") and method not in ("dflash", "dspark")
+    forced = second_forced(reading)
+    has_second = second_available(reading) and forced is not False
+    parallel = parallel_outside_blocks(reading)
     if method == "dspark" and not has_second:
+        off = forced is False
+        why = f"{VARIABLE}=0 turns off" if off else "this platform lacks"
         yield Finding(
             "SPC306",
-            "method dspark needs the second model runner, which this platform lacks",
+            f"method dspark needs the second model runner, which {why}",
             reading.route("method"),
-            help="use another method on this platform",
+            help=f"unset {VARIABLE}" if off else "use another method on this platform",
         )
     if reading.get("enable_adaptive_verification") and (method in FIRST_ONLY or not has_second or parallel):
         yield Finding(

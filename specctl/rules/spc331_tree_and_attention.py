@@ -27,6 +27,7 @@ def check(reading: Reading) -> Iterator[Finding]:
             yield Finding(
                 "SPC331",
                 f"--{key.replace('_', '-')} {args[key]!r} is no attention backend of SGLang {reading.release}",
+                reading.route(key),
                 help=f"one of {', '.join(ATTENTION_BACKENDS[:10])}, ...",
             )
     effective = reading.effective
@@ -38,7 +39,10 @@ def check(reading: Reading) -> Iterator[Finding]:
     used = {args.get("prefill_attention_backend") or backend, args.get("decode_attention_backend") or backend}
     if reading.given("speculative_algorithm") and backend == "flex_attention":
         yield Finding(
-            "SPC331", "speculation does not run on flex_attention", help="write --attention-backend flashinfer"
+            "SPC331",
+            "speculation does not run on flex_attention",
+            reading.route("attention_backend"),
+            help="write --attention-backend flashinfer",
         )
     if topk is None or topk <= 1:
         return

@@ -25,7 +25,10 @@ def check(reading: Reading) -> Iterator[Finding]:
         budget = args.get("max_num_batched_tokens")
         if isinstance(budget, int) and budget < LITTLE:
             yield Finding(
-                "SPC505", f"max_num_batched_tokens is {budget}; part of it goes to drafts", help=f"raise it to {LITTLE}"
+                "SPC505",
+                f"max_num_batched_tokens is {budget}; part of it goes to drafts",
+                reading.route("max_num_batched_tokens"),
+                help=f"raise it to {LITTLE}",
             )
         return
     budget, batch = args.get("max_num_tokens"), args.get("max_batch_size")

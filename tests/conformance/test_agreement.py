@@ -22,6 +22,10 @@ ENGINES = ("vllm", "sglang", "trtllm")
 DIFFERS = {
     "sglang:no-model": "bare flags are a setting to us; only a whole command line must name its model",
 }
+# Rows that the engine's validation takes and a worker then refuses, which the recording did not go as far as to see.
+LATER = {
+    "vllm:ngram-logitsproc": "n-gram runs on the first runner, whose worker refuses custom logits processors",
+}
 # Our name of each recorded value. The first group must agree; what is recorded beside it is not compared.
 VALUES: dict[str, dict[str, str | None]] = {
     "vllm": {
@@ -113,7 +117,8 @@ def test_agreement(engine: str, tmp_path_factory: pytest.TempPathFactory, monkey
                 f"{row['id']}: {report.verdict}, wanted accepted={row['accepted']} ({row.get('reason')}); {said}"
             )
             continue
-        if row["accepted"] and (report.verdict == "fails-at-start") != bool(row.get("fails_at_start")):
+        late = bool(row.get("fails_at_start")) or f"{engine}:{row['id']}" in LATER
+        if row["accepted"] and (report.verdict == "fails-at-start") != late:
             stages.append(f"{row['id']}: {report.verdict}")
         for recorded, ours in VALUES[engine].items():
             if recorded in (row.get("resolved") or {}):

@@ -1,0 +1,75 @@
+"""What is broken about a checkpoint's weight files, from their headers and sizes alone."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import lru_cache
+from pathlib import Path
+
+from specctl.modelinfo.weights import MAX_HEADER
+
+_POINTER = b"version https://git-lfs"
+
+
+@lru_cache(maxsize=64)
+def damage_of(path: Path) -> str | None:
+    """What is wrong with the weights of a folder or GGUF file; None where nothing is, or there are none."""
+    if path.is_file():
+        return _gguf(path)
+    missing = _missing_shards(path)
+    if missing:
+        return missing
+    for file in sorted(path.glob("*.safetensors")):
+        fault = _safetensors(file)
+        if fault:
+            return fault
+    return None
+
+
+def _gguf(path: Path) -> str | None:
+    from specctl.modelinfo.gguf import BadHeader, read_header
+
+    try:
+        lacking = read_header(path).missing
+    except (BadHeader, OSError) as error:
+        return f"{path} is no whole GGUF file: {error}"
+    return f"{path} is cut off: its header says {lacking:,} bytes more than the file has" if lacking else None
+
+
+def _missing_shards(folder: Path) -> str | None:
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return None
+    try:
+        listed = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted({str(each) for each in listed.values()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return f"{index} cannot be read: {type(error).__name__}"
+    if not any(folder.glob("*.safetensors")):
+        return None  # the index alone, as kept for looking things up
+    gone = [name for name in names if not (folder / name).is_file()]
+    return f"{index} names {gone[0]}, which is not there" if gone else None
+
+
+def _safetensors(file: Path) -> str | None:
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            start = stream.read(len(_POINTER))
+            if start == _POINTER:
+                return f"{file} is a pointer of Git LFS, not the weights"
+            stream.seek(0)
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > min(size, MAX_HEADER):
+                return f"{file} has no safetensors header: it would be {length:,} bytes long, the file has {size:,}"
+            entries = json.loads(stream.read(length))
+        ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+        lacking = 8 + length + max(ends, default=0) - size
+    except struct.error:
+        return f"{file} is cut off: it has {size} bytes, a safetensors header needs more"
+    except OSError as error:
+        return f"{file} cannot be read: {error.strerror or error}"
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return f"{file} has no readable safetensors header"
+    return f"{file} is cut off: its header says {lacking:,} bytes more than the file has" if lacking > 0 else None
