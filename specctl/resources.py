@@ -54,8 +54,8 @@ def schemas_dir() -> Path:
 
 
 def preset(name: str) -> Path | None:
-    """The file of the preset `name`, or None. A preset's name is its file name without `.yaml`."""
-    if not re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*", name) or ".." in name:
+    """The file of the preset `name`, or None. A preset's name is its file name without `.yaml`; `./x` is none."""
+    if not re.fullmatch(r"\w[\w.+-]*(/\w[\w.+-]*)*", name):
         return None
     path = presets_dir() / f"{name}.yaml"
     return path if path.is_file() else None

@@ -16,6 +16,8 @@ home = Path(specctl.__file__).parent
 assert home.is_relative_to({built!r}), home
 assert sorted(path.name for path in resources.schemas_dir().iterdir()) == {schemas!r}
 assert resources.preset_names() == {presets!r}
+from specctl import presets
+assert presets.check("gpt-oss-120b-eagle3-v3").holds(strict=True)
 assert resources.bundled_model("demo") == home / "bundled" / "demo"
 assert (home / "bundled" / "demo" / "model.safetensors").stat().st_size > 1e5
 """

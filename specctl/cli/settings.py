@@ -63,7 +63,7 @@ class Settings:
         if candidate.kind == "file":
             return check_path(candidate.tokens[0], **options)
         if candidate.kind == "spec":
-            return check_path(_preset(candidate.tokens[0]), dialect="specctl", **options)
+            return check_path(_spec_file(candidate.tokens[0]), **(options | {"dialect": "specctl"}))
         return check_argv(list(candidate.tokens), kind=candidate.kind, **options)
 
     def require(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
@@ -85,21 +85,19 @@ class Settings:
         return found
 
 
-def _preset(name: str) -> str:
+def _spec_file(name: str) -> str:
+    """The file that `--spec` means: that of a preset, whose names come first and are reserved, or a path."""
     from pathlib import Path
 
-    from specctl.errors import MissingError
-    from specctl.resources import preset, preset_names
+    from specctl.resources import preset
 
-    if Path(name).is_file():
-        return name
     found = preset(name)
     if found is None:
-        import difflib
+        if Path(name).exists():
+            return name
+        from specctl.presets import unknown
 
-        near = difflib.get_close_matches(name, preset_names(), n=1)
-        raise MissingError(
-            f"no file and no preset is called {name!r} (looked for {Path(name).absolute()} and in the presets)",
-            help=f"did you mean {near[0]}?" if near else "give the path of a YAML file in specctl's own format",
-        )
+        raise unknown(name, f"no preset and no file is called {name!r} (looked for {Path(name).absolute()} too)")
+    if Path(name).is_file():
+        print(f"note: --spec {name} is the preset; the file of that name is ./{name}", file=sys.stderr)
     return str(found)

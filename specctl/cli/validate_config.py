@@ -37,7 +37,9 @@ def command(
     release: Annotated[
         str | None, typer.Option(help="The engine's release (default: the one printed in the output).")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The model that is served: folder, id or bundled name.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The model that is served: folder, id, bundled name or preset.")
+    ] = None,
     platform: Annotated[str | None, typer.Option(help="A GPU kind such as h100 or mi300, or cpu.")] = None,
     dialect: Annotated[str | None, typer.Option(help="The spelling of the files, where it cannot be told.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
@@ -52,8 +54,9 @@ def command(
     _known_engine(engine, dialect)
     if target is not None:
         from specctl.resources import resolve_model
+        from specctl.rules.checker import target_of
 
-        resolve_model(target)
+        resolve_model(target_of(target))
     options: dict[str, Any] = {
         "engine": engine,
         "release": release,

@@ -51,7 +51,7 @@ def _validator(method: str) -> Draft202012Validator:
 
     whole = json.loads((schemas_dir() / "specctl.schema.json").read_text(encoding="utf-8"))
     body = next(kind for kind in whole["oneOf"] if kind["title"] == method)
-    return Draft202012Validator(body | {"required": whole["required"]})
+    return Draft202012Validator(body | {"required": whole["required"], "$defs": whole["$defs"]})
 
 
 def faults(value: dict[Any, Any], method: str) -> Iterator[Finding]:

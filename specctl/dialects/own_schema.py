@@ -97,9 +97,10 @@ def for_own(of_rows: Any) -> dict[str, Any]:
         return made | {"type": ["object", "null"]}
 
     parts = PARTS | {"acceptance": nested(own.ACCEPTANCE), "draft": nested(own.DRAFT), "tree": nested(own.TREE)}
+    references = {name: {"$ref": f"#/$defs/{name}"} for name in parts}
     kinds = []
     for name in METHODS:
         body = of_rows((*own.ROWS, *own.method_rows(name)))
-        body["properties"] |= parts | {"method": {"const": name}, "specctl": {"const": 1}}
+        body["properties"] |= references | {"method": {"const": name}, "specctl": {"const": 1}}
         kinds.append(body | {"title": name})
-    return {"type": "object", "required": ["specctl", "method"], "oneOf": kinds}
+    return {"type": "object", "required": ["specctl", "method"], "oneOf": kinds, "$defs": parts}

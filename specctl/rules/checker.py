@@ -37,13 +37,13 @@ def check(
 
     `source`: text, a mapping, an argv list or a `Path`. `engine`: `vllm`, `sglang`, `trtllm`, `specctl` or `auto`
     (told by content); `release`: of that engine (default: the newest known). `form`: `json`, `yaml`, `argv`, `python`
-    or `auto`. `target`: folder, id or bundled name of the model that is served. `platform`: a GPU kind such as
-    `h100`, or `cpu`. `engine_args`: the engine's other arguments by their Python names; `env`: its environment
-    variables; `host`: facts of the machine. Raises `UsageError` for an unknown engine, form or release,
-    `MissingError` where a `Path` does not exist."""
+    or `auto`. `target`: folder, id or bundled name of the model that is served, or a preset that names one.
+    `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's other arguments by their Python names;
+    `env`: its environment variables; `host`: facts of the machine. Raises `UsageError` for an unknown engine, form or
+    release, `MissingError` where a `Path` does not exist."""
     _usage(engine, form)
     around = Surroundings(
-        target=str(target) if target is not None else None,
+        target=target_of(str(target)) if target is not None else None,
         args=dict(engine_args or {}),
         env=dict(env or {}),
         platform=platform,
@@ -120,6 +120,22 @@ def _of_value(source: Any) -> Document:
 
 def _parse(document: Document, form: str) -> Document:
     return read_json(document) if form == "json" else read_yaml(document)
+
+
+def target_of(name: str) -> str:
+    """The model that `name` means as a target: itself, or the target of the preset of that name where no model is
+    called so. Raises `UsageError` for a preset that is for any target.
+    """
+    from specctl.resources import find_model, preset
+
+    path = preset(name)
+    if path is None or find_model(name) is not None:
+        return name
+    value = read_yaml(read_file(path)).value
+    target = value.get("target") if isinstance(value, dict) else None
+    if not isinstance(target, str):
+        raise UsageError(f"the preset {name} is for any target", help="name the model itself")
+    return target
 
 
 def check_document(
@@ -307,7 +323,7 @@ def _check_parsed(
 ) -> Report:
     form = document.form
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
-    around = Surroundings(target=target, platform=platform, **options)
+    around = Surroundings(target=target_of(target) if target else target, platform=platform, **options)
     return check_document(
         document, form, engine=engine or "auto", release=release, around=around, dialect=dialect or "auto", **filters
     )
@@ -340,7 +356,7 @@ def check_argv(
     filters = {key: options.pop(key) for key in ("select", "ignore") if key in options}
     document = command_document(_words(tokens) if kind == "command" else tokens)
     tokens = document.value
-    around = Surroundings(target=target, platform=platform, **options)
+    around = Surroundings(target=target_of(target) if target else target, platform=platform, **options)
     name = kind if kind in ENGINES else entry_of(tokens)[0]
     if name is None and engine is None:
         name = told_apart(document, "argv")[0]

@@ -53,6 +53,8 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc157_mtp_without_layers", "error", ("trtllm",), (), True),
     ("spc158_no_effect_any_more", "warning", ("trtllm",), (), True),
     ("spc160_own_setting", "error", ("specctl",), (), True),
+    ("spc161_not_run_here", "error", ("specctl",), (), True),
+    ("spc162_published_length", "warning", ("specctl",), (), True),
     ("spc201_model_not_found", "error", (), (), True),
     ("spc202_method_told_by_path", "warning", (), (), False),
     ("spc203_vocab_sizes_differ", "error", (), ("target", "draft"), True),

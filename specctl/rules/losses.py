@@ -11,6 +11,9 @@ from specctl.rules.catalog import rules
 from specctl.rules.report import Report
 from specctl.spec import SpecDecodeConfig
 
+OWN = "specctl"
+NOT_RUN_HERE = "SPC161"
+
 
 def with_losses(
     report: Report | None, spec: SpecDecodeConfig, losses: Sequence[Finding], engine: str, release: str
@@ -20,10 +23,19 @@ def with_losses(
     if report is None:
         base = Result(spec.origin.source, "", spec.origin.dialect, engine, release, "accepts", spec.as_dict(), {})
     else:
-        base = report.result
+        base = report.result if engine == OWN else _without_runtime(report.result)
     bad = any(each.severity == ERROR for each in lost)
     verdict = "refuses" if bad else base.verdict
     return Report(replace(base, diagnostics=(*base.diagnostics, *lost), verdict=verdict), spec)
+
+
+def _without_runtime(result: Result) -> Result:
+    """A setting that is written for another engine need not run on specctl's own."""
+    kept = tuple(each for each in result.diagnostics if each.code != NOT_RUN_HERE)
+    if len(kept) == len(result.diagnostics):
+        return result
+    bad = any(each.severity == ERROR for each in kept)
+    return replace(result, diagnostics=kept, verdict=result.verdict if bad else "accepts")
 
 
 def _diagnostic(finding: Finding) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""A setting for the bundled runtime is incomplete, or names a method that it does not run.
+"""A setting in specctl's own format is incomplete.
 
 Bad:
 
@@ -18,7 +18,7 @@ LIMIT = 128
 
 
 def check(reading: Reading) -> Iterator[Finding]:
-    """Version, count, draft, method."""
+    """Version, count, draft."""
     spec = reading.spec
     if spec is None:
         return
@@ -41,11 +41,4 @@ def check(reading: Reading) -> Iterator[Finding]:
             f"method {spec.method.name} needs a draft, and none is named",
             ("method",),
             help="add model: demo-draft",
-        )
-    if not spec.method.runs_in_specctl:
-        yield Finding(
-            "SPC160",
-            f"specctl's own runtime does not run method {spec.method.name}",
-            ("method",),
-            help="name an engine that does with --engine",
         )
