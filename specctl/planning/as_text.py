@@ -135,7 +135,9 @@ def _verdict(plan: Plan) -> list[str]:
     lines = [f"Mean acceptance length: {lengths} ({plan.acceptance.source}).", f"{even[0].upper()}{even[1:]}."]
     top = max(plan.request.concurrency)
     if not plan.pays_up_to:
-        lines.append(f"The draft does not pay at {plan.curve[0].concurrency} (levels planned: {tested}).")
+        others = [str(point.concurrency) for point in plan.curve if point.pays]
+        more = f", but at {', '.join(others)}" if others else ""
+        lines.append(f"The draft does not pay at {plan.curve[0].concurrency}{more} (levels planned: {tested}).")
     elif plan.pays_up_to == top:
         lines.append(f"The draft pays at every level planned: {tested}.")
     else:

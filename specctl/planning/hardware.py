@@ -102,7 +102,7 @@ _ROWS = (
     ),
 )  # fmt: skip
 GPUS: dict[str, Gpu] = {gpu.name: gpu for gpu in _ROWS}
-_BY_NAME = {alias: gpu for gpu in _ROWS for alias in (gpu.name, *gpu.aliases)}
+_BY_NAME = {alias.replace("-", ""): gpu for gpu in _ROWS for alias in (gpu.name, *gpu.aliases)}
 
 
 def find_gpu(name: str) -> Gpu | None:
@@ -111,8 +111,8 @@ def find_gpu(name: str) -> Gpu | None:
 
 
 def _plain(name: str) -> str:
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return re.sub(r"^(nvidia|geforce|amd|instinct|tesla|-)+", "", words)
+    letters = re.sub(r"[^a-z0-9]+", "", name.lower())
+    return re.sub(r"^(nvidia|geforce|amd|instinct|tesla)+", "", letters)
 
 
 def gpu_named(name: str) -> Gpu:
@@ -121,5 +121,5 @@ def gpu_named(name: str) -> Gpu:
     if found is not None:
         return found
     near = difflib.get_close_matches(_plain(name), _BY_NAME, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"did you mean {_BY_NAME[near[0]].name}? " if near else ""
     raise UsageError(f"unknown GPU {name!r}", help=f"{hint}known: {', '.join(GPUS)}")

@@ -1,8 +1,8 @@
 """The examples inside a rule's docstring: what `explain` shows and what the tests run.
 
 Syntax: a line `Bad:` or `Good:`, a blank line, and an indented line `ENGINE[@RELEASE]: setting`. Lines `target:`,
-`draft:`, `args:`, `env:` and `host:` at the left margin give, as JSON, the config.json of the folders `./target` and
-`./draft` and the surroundings of all examples."""
+`draft:`, `args:`, `env:`, `host:` and `platform:` (a `name`) at the left margin give, as JSON, the config.json of the
+folders `./target` and `./draft` and the surroundings of all examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from specctl.rules.catalog import Rule
 
-_FACT = re.compile(r"^(target|draft|args|env|host): (\{.*\})$", re.M)
+_FACT = re.compile(r"^(target|draft|args|env|host|platform): (\{.*\})$", re.M)
 _EXAMPLE = re.compile(r"^(Bad|Good):\n\n    (\w+)(?:@([\w.]+))?: (.+)$", re.M)
 
 

@@ -83,6 +83,8 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc227_quantized_target_plain_draft", "warning", (), ("target",), True),
     ("spc228_mtp_weights_missing", "error", (), ("target",), True),
     ("spc229_no_eagle3_head", "error", ("sglang",), (), True),
+    ("spc240_memory_of_the_first_gpu", "warning", ("vllm", "trtllm"), (), True),
+    ("spc241_memory_fraction", "warning", ("sglang",), (), True),
     ("spc301_deprecated_name", "warning", (), (), False),
     ("spc302_draft_tensor_parallel", "error", ("vllm",), (), True),
     ("spc303_async_scheduling", "error", ("vllm",), (), True),
@@ -120,4 +122,6 @@ INDEX: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], bool], ...] = (
     ("spc505_small_budget", "advice", ("vllm", "trtllm"), (), True),
     ("spc506_wide_tree", "advice", ("sglang",), (), True),
     ("spc507_lossy_acceptance", "advice", (), (), True),
+    ("spc520_draft_takes_the_cache", "advice", (), (), True),
+    ("spc521_draft_at_full_load", "advice", (), (), True),
 )

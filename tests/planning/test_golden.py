@@ -151,6 +151,7 @@ def test_a_full_memory_makes_the_rest_wait() -> None:
         ("NVIDIA GeForce RTX 4090", "rtx-4090"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000"),
         ("mi300", "mi300x"),
+        ("rtx4090", "rtx-4090"),
         ("NVIDIA A100-SXM4-80GB", "a100"),
     ],
 )

@@ -45,6 +45,7 @@ def run(example: Example, folder: Path) -> Any:
         "engine_args": example.facts.get("args"),
         "env": example.facts.get("env"),
         "host": example.facts.get("host"),
+        "platform": example.facts.get("platform", {}).get("name"),
     }
     if "target" in example.facts and "--model-path" not in example.text:
         options["target"] = "./target"
