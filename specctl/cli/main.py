@@ -18,7 +18,7 @@ import typer
 import typer.core
 
 from specctl.cli.settings import SETTINGS_HELP, Settings
-from specctl.errors import EXIT_MISSING, EXIT_USAGE, SpecctlError
+from specctl.errors import EXIT_MISSING, EXIT_USAGE, SpecctlError, UsageError
 from specctl.source import flags
 
 # name -> (module, one line of help). Help pages list them without importing any.
@@ -133,11 +133,23 @@ def _give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _take_no_settings(taken: flags.Flags) -> None:
+    """A setting before a command that has no use for one is an error, not a word that is lost."""
+    name = next((word for word in taken.rest if not word.startswith("-")), "")
+    if taken and name in COMMANDS and name not in TAKES_SETTINGS:
+        typed = next((f"--spec {each}" for each in taken.specs), None) or next(
+            (f"--config {each}" for each in taken.configs), None
+        )
+        what = typed or " ".join(taken.taken[0].tokens if taken.taken else ("--", *taken.engine_command))
+        raise UsageError(f"{name} takes no setting, and {what} is one", help=f"leave it out; see specctl {name} --help")
+
+
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit status."""
     _prepare_streams()
     try:
         taken = flags.extract(argv)
+        _take_no_settings(taken)
         outcome = build().main(args=list(taken.rest), prog_name="specctl", obj=Settings(taken), standalone_mode=False)
         sys.stdout.flush()  # here, where a full disk or a closed pipe is still ours to report
     except SpecctlError as error:

@@ -59,6 +59,8 @@ def command(
 
     spec = _setting(ctx.obj, target)
     name = (spec.target if spec and (target is None or _is_preset(target)) else target) or target
+    if spec is not None and name == target and name is not None and _is_preset(name):
+        raise UsageError(f"the preset {name} is for any target", help=f"specctl plan TARGET --spec {name} --gpu h100")
     if name is None:
         raise UsageError("no target is given", help="specctl plan TARGET --gpu h100, or --spec with a target in it")
     if gpu is None:
@@ -115,7 +117,9 @@ def _setting(settings: Settings, target: str | None) -> SpecDecodeConfig | None:
         settings = Settings(Flags((), specs=(target,)))
     if not settings:
         return None
-    found = settings.require()
+    from specctl.rules.losses import NOT_RUN_HERE
+
+    found = settings.require(ignore=(NOT_RUN_HERE,))
     if len(found) > 1:
         raise UsageError(f"{len(found)} settings are given; a plan takes one")
     return found[0][0] if found else None
