@@ -5,6 +5,7 @@ with the prediction layers that the family ships.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,9 +106,18 @@ STEP: dict[str, Any] = TINY | EXPERTS | {
 SMALL_VISION = {"width": 16, "layers": 1, "heads": 2, "image_size": 28, "patch_size": 14}
 
 
-def _step(extra: int) -> Any:
-    text = STEP | {"num_hidden_layers": 4 + extra}
+EVEN = STEP | {"attention_other_setting": {"num_attention_heads": 4}}
+
+
+def _step(extra: int, sizes: dict[str, Any]) -> Any:
+    text = sizes | {"num_hidden_layers": 4 + extra}
     return hf.Step3p7ForConditionalGeneration(hf.Step3p7Config(vision_config=SMALL_VISION, text_config=text))
+
+
+def _step_tiny(sizes: dict[str, Any]) -> Tiny:
+    """The lists of the published config go on over the prediction layers."""
+    keys = {"text_config": sizes | {"num_nextn_predict_layers": 3}}
+    return Tiny(lambda n: _step(n, sizes), mtp=deepseek, layers=3, keys=keys)
 
 
 def _kimi25(extra: int) -> Any:
@@ -212,8 +222,8 @@ TINIES: dict[str, Tiny] = {
         ),
         mtp=ernie,
     ),
-    # The lists of the published config go on over the prediction layers.
-    "step3p7": Tiny(_step, mtp=deepseek, layers=3, keys={"text_config": STEP | {"num_nextn_predict_layers": 3}}),
+    "step3p7": _step_tiny(STEP),
+    "step3p7-even": _step_tiny(EVEN),
 }  # fmt: skip
 
 
@@ -231,14 +241,17 @@ def _moved(tensors: Tensors) -> Tensors:
     return made
 
 
-def write_family(name: str, folder: Path, seed: int = 0) -> Path:
-    """The checkpoint of ``name`` with its prediction layers."""
+def write_family(name: str, folder: Path, seed: int = 0, whole: Path | None = None) -> Path:
+    """The checkpoint of ``name`` with its prediction layers; in ``whole`` the same with those as ordinary layers."""
     torch.manual_seed(seed)
     tiny = TINIES[name]
     extra = tiny.layers if tiny.mtp else 0
     network = tiny.build(extra)
     save(network, folder)
     tensors = _moved(load_file(folder / "model.safetensors"))
+    if whole:
+        shutil.copytree(folder, whole)
+        save_file(tensors, whole / "model.safetensors", {"format": "pt"})
     if tiny.mtp:
         for layer in range(4, 4 + extra):
             tensors = tiny.mtp(tensors, layer)

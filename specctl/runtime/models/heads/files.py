@@ -24,7 +24,6 @@ from specctl.runtime.models.weights import Weights
 
 _SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
 OTHER_TARGET = "this is the head of another target"
-_COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 _OPTIONAL = (
     "num_key_value_heads",
     "head_dim",
@@ -55,11 +54,6 @@ class HeadFiles:
     def proposed_tokens(self) -> int | None:
         """k as the checkpoint itself states it; None where it does not."""
         return ModelFacts(self.folder.name, self.folder, self.config).proposed_tokens
-
-    @property
-    def prediction_layers(self) -> int:
-        """Prediction layers that the config counts; 0 where it counts none."""
-        return ModelFacts(self.folder.name, self.folder, self.config).number(*_COUNTS) or 0
 
     @property
     def mask_token_id(self) -> int | None:

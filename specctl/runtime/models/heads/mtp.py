@@ -1,94 +1,35 @@
-"""Multi-token-prediction layers: one decoder layer over [embedding, hidden state], shipped inside the target.
+"""Multi-token-prediction layers: decoder layers over [embedding, hidden state], shipped inside the target.
 
 The families differ in tensor names, in which half of the fusion comes first and in what the next row gets; those
-differences are a table. Sources: the families' own model code, vLLM's and SGLang's loaders (facts, A3).
+differences are a table, see `mtp_layouts`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from specctl.errors import SpecctlError
+from specctl.runtime.kv_cache import Span
+from specctl.runtime.models.flat import FlatModel
 from specctl.runtime.models.heads.base import RecurrentHead
 from specctl.runtime.models.heads.files import HeadFiles
+from specctl.runtime.models.heads.mtp_layouts import MtpLayout, find_layers
+from specctl.runtime.models.heads.network_layers import load_network_layers
 from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.models.native import read_layer
-from specctl.runtime.models.stack import Place, Stack
-
-
-@dataclass(frozen=True)
-class MtpLayout:
-    """Names of one family's tensors, ``{n}`` for the number of target layers.
-
-    ``hidden_first``: the state is the fusion's first half. ``feeds_normed``: the next row gets the output behind the
-    final norm. ``blanks_first``: the embedding at position 0 counts as zeros. ``gated``: attention with an output gate.
-    ``norm_offset``: 1 where norms are stored as differences from 1.
-    """
-
-    family: str
-    token_norm: str
-    state_norm: str
-    fusion: str
-    layer: str
-    final_norm: str | None
-    hidden_first: bool = False
-    feeds_normed: bool = True
-    blanks_first: bool = False
-    gated: bool = False
-    norm_offset: float = 0.0
-
-
-_DEEPSEEK = MtpLayout(
-    "deepseek",
-    "model.layers.{n}.enorm.weight",
-    "model.layers.{n}.hnorm.weight",
-    "model.layers.{n}.eh_proj.weight",
-    "model.layers.{n}.",
-    "model.layers.{n}.shared_head.norm.weight",
-    blanks_first=True,
-)
-_GLM = MtpLayout(**{**vars(_DEEPSEEK), "family": "glm", "feeds_normed": False})
-LAYOUTS = (
-    _DEEPSEEK,
-    MtpLayout(
-        "qwen3_next",
-        "mtp.pre_fc_norm_embedding.weight",
-        "mtp.pre_fc_norm_hidden.weight",
-        "mtp.fc.weight",
-        "mtp.layers.0.",
-        "mtp.norm.weight",
-        gated=True,
-        norm_offset=1.0,
-    ),
-    MtpLayout(
-        "mimo",
-        "model.mtp_layers.0.token_layernorm.weight",
-        "model.mtp_layers.0.hidden_layernorm.weight",
-        "model.mtp_layers.0.input_proj.weight",
-        "model.mtp_layers.0.",
-        "model.mtp_layers.0.final_layernorm.weight",
-        hidden_first=True,
-        blanks_first=True,
-    ),
-    MtpLayout(
-        "ernie",
-        "model.mtp_emb_norm.0.weight",
-        "model.mtp_hidden_norm.0.weight",
-        "model.mtp_linear_proj.0.weight",
-        "model.mtp_block.0.",
-        None,
-        feeds_normed=False,
-        blanks_first=True,
-    ),
-)
 
 
 @dataclass(frozen=True)
 class MtpWeights:
-    """``fusion`` [width, 2 * width]; norms [width], ``final_norm`` None where the layer's output is scored as it is."""
+    """What a prediction layer has around its decoder layer: ``fusion`` [width, 2 * width] and norms [width],
+    ``final_norm`` None where the layer's output is scored as it is.
+    """
 
     token_norm: Tensor
     state_norm: Tensor
@@ -97,73 +38,107 @@ class MtpWeights:
 
 
 class MtpHead(RecurrentHead):
-    """One layer, used again for each further token."""
+    """One prediction layer, layer ``index`` of a stack that may hold several. ``blanks_first``: see `MtpLayout`."""
 
-    def __init__(self, layout: MtpLayout, stack: Stack, embedding: Tensor, head: Tensor, parts: MtpWeights) -> None:
+    def __init__(
+        self,
+        layout: MtpLayout,
+        stack: Any,
+        index: int,
+        embedding: Tensor,
+        head: Tensor,
+        parts: MtpWeights,
+        blanks_first: bool,
+    ) -> None:
         super().__init__((FINAL,), stack, embedding, head)
         self._layout = layout
+        self._index = index
         self._parts = parts
+        self._blanks_first = blanks_first
 
-    def body(self, embedded: Tensor, states: Tensor, place: Place) -> Tensor:
+    @torch.inference_mode()
+    def run(self, tokens: Sequence[int], states: Tensor, spans: Sequence[Span], cache: Any) -> tuple[Tensor, Tensor]:
+        """As `forward`, of all rows, but what `score` takes instead of logits: [T, width] each."""
+        embedded = F.embedding(torch.tensor(tokens, device=self.embedding.device), self.embedding)
+        return self.leave(self.body(embedded, states, self.stack.place(spans, cache)))
+
+    def score(self, rows: Tensor) -> Tensor:
+        """Logits [n, vocab] of ``rows`` [n, width] from `run`."""
+        return self.stack.linear(rows, self.head)
+
+    def body(self, embedded: Tensor, states: Tensor, place: Any) -> Tensor:
         parts, stack = self._parts, self.stack
-        if self._layout.blanks_first:
+        if self._blanks_first:
             embedded = embedded.masked_fill(place.plan.positions.unsqueeze(-1) == 0, 0.0)
         pair = [stack.norm(embedded, parts.token_norm), stack.norm(states, parts.state_norm)]
         if self._layout.hidden_first:
             pair.reverse()
-        return stack.run(stack.linear(torch.cat(pair, dim=-1), parts.fusion), place)
+        return stack.layer(self._index, stack.linear(torch.cat(pair, dim=-1), parts.fusion), place)
 
     def leave(self, out: Tensor) -> tuple[Tensor, Tensor]:
         scored = out if self._parts.final_norm is None else self.stack.norm(out, self._parts.final_norm)
         return scored, scored if self._layout.feeds_normed else out
 
 
-def load_mtp(files: HeadFiles) -> MtpHead:
-    """Raises SpecctlError for a folder without such layers or with a kind of layer that does not run here (experts,
-    latent attention), MissingError or DamagedError for tensors that are absent or do not fit.
+def load_mtp(files: HeadFiles) -> tuple[list[MtpHead], tuple[str, ...]]:
+    """The prediction layers, the first first, and what there is to say about them. They share one stack, so that a
+    cache of any of them serves all.
+
+    Raises SpecctlError for a folder without such layers or with a kind of layer that the target does not have,
+    MissingError or DamagedError for tensors that are absent or do not fit.
     """
     nested = files.config.get("text_config")
-    raw = nested if isinstance(nested, dict) else files.config
-    layout, names = _layout(files, files.num_layers(raw), str(raw.get("model_type", "")))
-    config = files.layer_config(raw)
-    width, weights = config.hidden_size, files.weights
-    shape = files.shape(config, 1)
-    layer = read_layer(weights, names["layer"], shape, gated=layout.gated, norm_offset=layout.norm_offset)
-    head = files.target.head
-    if head.shape[1] != width:
-        raise files.refuse(f"hidden_size is {width}, the target's is {head.shape[1]}")
-    offset = layout.norm_offset
+    raw = {**files.config, **(nested if isinstance(nested, dict) else {})}
+    num_layers = files.num_layers(raw)
+    found = find_layers(raw, files.weights.names(), num_layers, str(files.folder))
+    names = [found.layout.names(num_layers, index) for index in range(found.count)]
+    width, layout = files.target.head.shape[1], found.layout
+    if raw.get("hidden_size") != width:
+        raise files.refuse(f"hidden_size is {raw.get('hidden_size')}, the target's is {width}")
+    parts = [_parts(files, layout, each, width) for each in names]
+    adapted = layout.own_kind and isinstance(files.target, FlatModel)
+    if adapted:
+        stack: Any = load_network_layers(files, raw, [each["layer"] for each in names])
+    else:
+        stack = _native_layers(files, raw, layout, names, parts)
+    # transformers, whose layers these are, does not blank the first row; the difference is in one row's keys alone.
+    blanks = layout.blanks_first and not adapted
+    shared = files.embedding(width), files.target.head
+    heads = [MtpHead(layout, stack, index, *shared, part, blanks) for index, part in enumerate(parts)]
+    return heads, found.notes
+
+
+def _parts(files: HeadFiles, layout: MtpLayout, names: dict[str, str], width: int) -> MtpWeights:
+    weights, offset = files.weights, layout.norm_offset
     final = names.get("final_norm")
-    parts = MtpWeights(
+    if final is not None and final not in weights:
+        final = final.replace("shared_head.", "transformer.shared_head.")
+    return MtpWeights(
         token_norm=weights.get(names["token_norm"], width) + offset,
         state_norm=weights.get(names["state_norm"], width) + offset,
         fusion=weights.finite(names["fusion"], width, 2 * width),
         final_norm=None if final is None else weights.get(final, width) + offset,
     )
-    stack = files.stack(config, shape, [layer], [head, parts.fusion])
-    return MtpHead(layout, stack, files.embedding(width), head, parts)
 
 
-def _layout(files: HeadFiles, num_layers: int, model_type: str) -> tuple[MtpLayout, dict[str, str]]:
-    """The layout whose fusion the checkpoint has, and its names filled in."""
-    for layout in LAYOUTS:
-        if layout.fusion.format(n=num_layers) in files.weights:
-            chosen = _GLM if layout is _DEEPSEEK and model_type.startswith("glm") else layout
-            named = ("token_norm", "state_norm", "fusion", "layer", "final_norm")
-            texts = {key: getattr(chosen, key) for key in named}
-            names = {key: text.format(n=num_layers) for key, text in texts.items() if text is not None}
-            _check_kind(files, names["layer"])
-            return chosen, names
-    raise SpecctlError(
-        f"{files.folder} has no prediction layer in a layout known here ({', '.join(x.family for x in LAYOUTS)}, glm)",
-        help="checkpoints are often published without these layers; look for mtp tensors in its index",
-    )
+def _native_layers(
+    files: HeadFiles, raw: Any, layout: MtpLayout, names: list[dict[str, str]], parts: list[MtpWeights]
+) -> Any:
+    for each in names:
+        _check_kind(files, each["layer"])
+    config = files.layer_config(raw)
+    shape = files.shape(config, len(names))
+    layers = [
+        read_layer(files.weights, each["layer"], shape, gated=layout.gated, norm_offset=layout.norm_offset)
+        for each in names
+    ]
+    return files.stack(config, shape, layers, [files.target.head, *(part.fusion for part in parts)])
 
 
 def _check_kind(files: HeadFiles, layer: str) -> None:
     for part, kind in (("self_attn.kv_a_proj_with_mqa.weight", "latent attention"), ("mlp.gate.weight", "experts")):
         if layer + part in files.weights:
             raise SpecctlError(
-                f"the prediction layer of {files.folder} has {kind}, which the bundled runtime does not run",
-                help="run this setting on the engine it is for",
+                f"the prediction layer of {files.folder} has {kind}, the target's layers have none",
+                help="these layers belong to the checkpoint that ships them: is this the target's own?",
             )

@@ -1,0 +1,204 @@
+"""Prediction layers inside a target's checkpoint: what they draft, whatever was accepted, and what is said where config
+and tensors disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from specctl.errors import SpecctlError
+from specctl.runtime import Engine, EngineOptions, Target, load_target, make_engine
+from specctl.runtime.draft import Draft
+from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.methods import Mtp
+from tests.runtime.family_kit import TINIES, write_family
+from tests.runtime.family_reference import Drafter, by_hand, last_states, of_transformers, oracle
+from tests.runtime.kit import ask, run
+
+PROMPTS = {
+    "one": [97],
+    "few": list(b"abcabc"),
+    "long": [random.Random(5).randrange(256) for _ in range(50)],
+}
+SHIPPED = [name for name, tiny in TINIES.items() if tiny.mtp]
+HABITS = {"deepseek_v3": (0.0, True), "glm4_moe": (0.0, False)} | dict.fromkeys(
+    ("qwen3_next", "qwen3_5_text", "qwen3_5_moe"), (1.0, True)
+)
+
+
+def target_of(folder: Path) -> Target:
+    return load_target(str(folder), device="cpu", dtype="float64")
+
+
+class Schooled:
+    """A proposer whose drafts are compared with a reference and then replaced by ones of which the target accepts a
+    number that changes from step to step.
+    """
+
+    def __init__(self, proposer: Any, reference: Drafter, states: Callable[[list[int]], Tensor], truth: Any) -> None:
+        self._proposer = proposer
+        self._reference = reference
+        self._states = states
+        self._truth = truth
+        self._dice = random.Random(3)
+        self.compared = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._proposer, name)
+
+    def propose(self, sequences: list[Any], limits: list[int]) -> list[Draft]:
+        taught = []
+        for sequence, draft in zip(sequences, self._proposer.propose(sequences, limits), strict=True):
+            wanted = self._reference(sequence.tokens, self._states(sequence.tokens[:-1]), len(draft.tokens))
+            assert draft.tokens[: len(wanted)] == wanted
+            self.compared += len(wanted)
+            right = self._truth[sequence.request.id][sequence.num_output :][: self._dice.randint(0, len(draft.tokens))]
+            taught.append(Draft(right + [(token + 1) % 256 for token in draft.tokens[len(right) :]]))
+        return taught
+
+
+def check(folder: Path, reference: Drafter, k: int) -> None:
+    target, network = target_of(folder), oracle(folder)
+    requests = [ask(name, prompt, ignore_eos=True, max_tokens=16) for name, prompt in PROMPTS.items()]
+    truth = {name: result["tokens"] for name, result in run(Engine(target, None, EngineOptions(3)), requests).items()}
+    engine = make_engine(target, SpecDecodeConfig(Mtp(), k), EngineOptions(2, None, 60))
+    schooled: Any = Schooled(engine._proposer, reference, lambda tokens: last_states(network, tokens), truth)
+    engine._proposer = schooled
+    drafted = run(engine, requests)
+    assert {name: result["tokens"] for name, result in drafted.items()} == truth
+    assert schooled.compared >= 30
+    assert all(engine.stats.acceptance_length_histogram), "each number of accepted tokens must have come up"
+
+
+@pytest.mark.parametrize("name", HABITS)
+def test_one_layer_chains_as_transformers_layer_does_by_hand(name: str, tmp_path: Path) -> None:
+    folder = write_family(name, tmp_path / "target", whole=tmp_path / "whole")
+    check(folder, by_hand(folder, tmp_path / "whole", *HABITS[name]), 3)
+
+
+@pytest.mark.parametrize(("name", "k"), [("deepseek_v3", 1), ("glm4_moe", 1), ("step3p7-even", 2), ("step3p7-even", 3)])
+def test_each_layer_drafts_what_transformers_drafts(name: str, k: int, tmp_path: Path) -> None:
+    """transformers counts the heads of step3p7's sliding prediction layers as those of full attention."""
+    folder = write_family(name, tmp_path / "target")
+    check(folder, of_transformers(folder), k)
+
+
+def silence(folder: Path) -> None:
+    """Let the next token hang on the newest alone, in the target and in its prediction layers, which pass the embedding
+    on: what they draft is always right.
+    """
+    tensors = load_file(folder / "model.safetensors")
+    for name, value in tensors.items():
+        if any(part in name for part in ("o_proj", "out_proj", "down_proj")):
+            tensors[name] = torch.zeros_like(value)
+        elif "norm" in name:
+            tensors[name] = torch.ones_like(value)
+        elif name.split(".")[-2] in ("fc", "eh_proj", "input_proj") or "mtp_linear_proj" in name:
+            halves = [torch.eye(len(value)), torch.zeros(len(value), len(value))]
+            tensors[name] = torch.cat(halves[::-1] if "input_proj" in name else halves, -1)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_layers_that_know_the_target_are_always_right(name: str, tmp_path: Path) -> None:
+    """Also in the steps after a draft that was spoilt on purpose."""
+    silence(write_family(name, tmp_path / "target"))
+    target = target_of(tmp_path / "target")
+    for k, slots in ((1, 3), (4, 1), (5, 3)):
+        engine = make_engine(target, SpecDecodeConfig(Mtp(), k), EngineOptions(slots))
+        dice, proposer, spoilt = random.Random(8), engine._proposer, [0]
+        honest = proposer.propose  # type: ignore[union-attr]
+
+        def sometimes_wrong(
+            sequences: Any, limits: Any, honest: Any = honest, dice: Any = dice, spoilt: Any = spoilt
+        ) -> list[Draft]:
+            drafts: list[Draft] = honest(sequences, limits)
+            for draft in drafts:
+                if dice.random() < 0.3:
+                    place = dice.randrange(len(draft.tokens))
+                    draft.tokens[place] = (draft.tokens[place] + 1) % 256
+                    spoilt[0] += len(draft.tokens) - place
+            return drafts
+
+        proposer.propose = sometimes_wrong  # type: ignore[union-attr,method-assign]
+        # MiMo's and Ernie's layers are blind to the first row, all there is after a prompt of one token.
+        prompts = {
+            each: prompt for each, prompt in PROMPTS.items() if len(prompt) > 1 or name[:4] not in ("mimo", "erni")
+        }
+        run(engine, [ask(each, prompt, ignore_eos=True, max_tokens=30) for each, prompt in prompts.items()])
+        stats = engine.stats
+        assert spoilt[0] > 0
+        assert 1 + (stats.num_accepted_tokens + spoilt[0]) / stats.num_drafts >= k + 0.95
+
+
+def restate(folder: Path, **keys: Any) -> None:
+    path = folder / "config.json"
+    raw = json.loads(path.read_text())
+    raw.get("text_config", raw).update(keys)
+    path.write_text(json.dumps(raw))
+
+
+def start(folder: Path, k: int = 2) -> Engine:
+    return make_engine(target_of(folder), SpecDecodeConfig(Mtp(), k), EngineOptions(1))
+
+
+def test_where_config_and_tensors_disagree_the_message_says_which(tmp_path: Path) -> None:
+    folder = write_family("glm4_moe", tmp_path / "target")
+    restate(folder, num_nextn_predict_layers=0)
+    assert "num_nextn_predict_layers 0, the weights hold 1 prediction layers; 1 of them run" in start(folder).notes[0]
+    restate(folder, num_nextn_predict_layers=2)
+    assert "num_nextn_predict_layers 2, the weights hold 1" in start(folder).notes[0]
+    tensors = load_file(folder / "model.safetensors")
+    without = {name: value for name, value in tensors.items() if ".layers.4." not in name}
+    save_file(without, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(SpecctlError, match=r"num_nextn_predict_layers 2, but the weights hold no .*layers\.4\.eh_proj"):
+        start(folder)
+    restate(folder, num_nextn_predict_layers=0)
+    with pytest.raises(SpecctlError, match=r"config\.json counts none and the weights hold none"):
+        start(folder)
+
+
+def test_fewer_layers_than_stored_are_used_where_the_config_says_so(tmp_path: Path) -> None:
+    folder = write_family("step3p7", tmp_path / "target")
+    restate(folder, num_nextn_predict_layers=1, layer_types=["full_attention", "sliding_attention"] * 2)
+    engine = start(folder, 3)
+    assert "num_nextn_predict_layers 1, the weights hold 3 prediction layers; 1 of them run" in engine.notes[0]
+    assert run(engine, [ask("few", PROMPTS["few"])])["few"]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("glm4_moe", "model.layers.4.mlp.experts.3.up_proj.weight"),
+        ("deepseek_v3", "model.layers.4.self_attn.kv_b_proj.weight"),
+        ("step3p7", "model.layers.5.moe.up_proj.weight"),
+        ("qwen3_next", "mtp.layers.0.mlp.shared_expert_gate.weight"),
+        ("qwen3_5", "mtp.norm.weight"),
+    ],
+)
+def test_a_tensor_that_is_absent_or_of_another_shape_is_named(name: str, tensor: str, tmp_path: Path) -> None:
+    folder = write_family(name, tmp_path / "target")
+    tensors = load_file(folder / "model.safetensors")
+    for change in (None, tensors[tensor].repeat_interleave(2, 0)):
+        changed = {key: value for key, value in tensors.items() if key != tensor}
+        changed |= {} if change is None else {tensor: change}
+        save_file(changed, folder / "model.safetensors", {"format": "pt"})
+        with pytest.raises(SpecctlError, match=tensor.replace(".", r"\.")):
+            start(folder)
+
+
+def test_layers_of_experts_for_a_target_without_are_refused(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    folder = write_family("glm4_moe", tmp_path / "other")
+    target = target_of(shutil.copytree(checkpoint("llama"), tmp_path / "target"))
+    with pytest.raises(SpecctlError, match="has experts, the target's layers have none"):
+        make_engine(target, SpecDecodeConfig(Mtp(), 2, model=str(folder)), EngineOptions(1))
