@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "demo"
 REAL_ENGINES = ("vllm", "sglang", "trtllm")
+REAL_ONLY = ("engine_command", "dry_run", "start_timeout", "metrics_interval")
+SHARED = ("target", "engine", "host", "port", "release")
 KEY_VARIABLE = "SPECCTL_API_KEY"
 PER_REQUEST = ("none", "summary")
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -35,7 +37,11 @@ Opt = typer.Option
 def command(
     ctx: typer.Context,
     target: Annotated[str | None, typer.Argument(help="Folder, GGUF file, cached id or bundled name. [demo]")] = None,
-    engine: Annotated[str, Opt(help="What runs: torch, the bundled runtime.")] = "torch",
+    engine: Annotated[str, Opt(help="What runs: torch (the bundled runtime), vllm, sglang, trtllm.")] = "torch",
+    engine_command: Annotated[str | None, Opt(help="Program of the real engine. [its name on PATH]")] = None,
+    dry_run: Annotated[bool, Opt("--dry-run", help="Print the real engine's command and stop.")] = False,
+    start_timeout: Annotated[float, Opt(min=1, help="Seconds that the real engine gets to be healthy.")] = 1800.0,
+    metrics_interval: Annotated[float, Opt(min=0.1, help="Seconds between lines of its acceptance.")] = 10.0,
     host: Annotated[str, Opt(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Opt(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto",
@@ -57,7 +63,13 @@ def command(
     log_level: Annotated[str, Opt(help="debug, info, warning, error.")] = "info",
 ) -> int:
     """Parse, call, render, exit."""
-    _check_engine(engine)
+    _one_of("--engine", engine, ("torch", *REAL_ENGINES))
+    if engine in REAL_ENGINES:
+        from specctl.cli.serve_engine import Start, run_engine
+
+        start = Start(engine, engine_command, dry_run, start_timeout, metrics_interval, host, port, release)
+        return run_engine(ctx.obj, target, start, _typed(ctx, but=(*REAL_ONLY, *SHARED)))
+    _only_real_engines(ctx)
     _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST)
     _one_of("--log-level", log_level, LOG_LEVELS)
     keys = _keys(api_key or [], api_key_file)
@@ -88,13 +100,20 @@ def command(
     return _run(loaded, built, options, sock, drain_timeout, tls)
 
 
-def _check_engine(engine: str) -> None:
-    if engine in REAL_ENGINES:
+def _typed(ctx: typer.Context, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The options that stand on the command line, by name."""
+    here = {name: value for name, value in ctx.params.items() if name not in but}
+    sources = {name: ctx.get_parameter_source(name) for name in here}
+    return {name: value for name, value in here.items() if (source := sources[name]) and source.name == "COMMANDLINE"}
+
+
+def _only_real_engines(ctx: typer.Context) -> None:
+    wrong = next((name for name in REAL_ONLY if name in _typed(ctx)), None)
+    if wrong is not None:
         raise UsageError(
-            f"--engine {engine}: this version serves with its own runtime only",
-            help="leave --engine out; `specctl convert` writes the setting for that engine",
+            f"--{wrong.replace('_', '-')} is for vLLM, SGLang and TensorRT-LLM; torch, the bundled runtime, runs here",
+            help=f"add --engine {', '.join(REAL_ENGINES)}, or leave it out",
         )
-    _one_of("--engine", engine, ("torch",))
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ was read. `settings.require(...)` does the same, prints the diagnostics to stand
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specctl.errors import SpecctlError
@@ -48,6 +48,14 @@ class Settings:
     def candidates(self) -> list[Candidate]:
         """The settings as typed, one for each candidate."""
         return self.flags.candidates()
+
+    def behind_dashes(self) -> tuple[str, ...]:
+        """The words behind `--`."""
+        return self.flags.engine_command
+
+    def without_command(self) -> Settings:
+        """These settings where the words behind `--` are none: an engine's own flags, that go to it untouched."""
+        return Settings(replace(self.flags, engine_command=()))
 
     def resolve(self, **options: Any) -> list[tuple[SpecDecodeConfig | None, Report]]:
         """Read and check each candidate. `options` are those of `specctl.check` (engine, release, target, platform,

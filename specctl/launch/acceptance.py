@@ -1,0 +1,118 @@
+"""What a running engine tells of its acceptance, read from its ``/metrics`` and put into one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+_VLLM = "vllm:spec_decode_num_"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Running totals: verify steps that had a draft, drafted tokens, accepted tokens."""
+
+    drafts: float = 0
+    draft_tokens: float = 0
+    accepted_tokens: float = 0
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(
+            self.drafts - other.drafts,
+            self.draft_tokens - other.draft_tokens,
+            self.accepted_tokens - other.accepted_tokens,
+        )
+
+    def __add__(self, other: Counts) -> Counts:
+        return self - Counts(-other.drafts, -other.draft_tokens, -other.accepted_tokens)
+
+    def line(self) -> str:
+        """Acceptance rate = accepted / drafted; mean acceptance length = 1 + accepted / drafts."""
+        rate = self.accepted_tokens / self.draft_tokens if self.draft_tokens else math.nan
+        length = 1 + self.accepted_tokens / self.drafts
+        return (
+            f"acceptance rate {rate:.3f}, mean acceptance length {length:.2f} "
+            f"({self.drafts:.0f} drafts, {self.draft_tokens:.0f} drafted, {self.accepted_tokens:.0f} accepted)"
+        )
+
+
+class AcceptanceReader:
+    """Reads one engine's ``/metrics``; `line` says what happened since the call before.
+
+    vLLM: counters, summed over its engines, window by window. SGLang: gauges of its own last interval. TensorRT-LLM:
+    iteration statistics, which a read takes away: nobody else may read them at the same time.
+    """
+
+    def __init__(self, engine: str, url: str) -> None:
+        self._client = httpx.Client(base_url=url, trust_env=False, timeout=10, follow_redirects=True)
+        self._tell = {"vllm": self._vllm, "sglang": self._sglang, "trtllm": self._trtllm}[engine]
+        self._before = Counts()
+        self._total = Counts()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def line(self) -> str | None:
+        """One line for the user, None where nothing was drafted since; a failed read is said, not raised."""
+        try:
+            answer = self._client.get("/metrics")
+            answer.raise_for_status()
+            return self._tell(answer)
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            return f"acceptance unknown: {self._client.base_url}/metrics: {type(error).__name__} {error}".rstrip()
+
+    def total_line(self) -> str | None:
+        """The whole run, where the engine tells counts."""
+        return self._total.line() if self._total.drafts else None
+
+    def _window(self, now: Counts) -> str | None:
+        window, self._before = now - self._before, now
+        # A counter that fell belongs to an engine that began anew.
+        window = now if window.drafts < 0 else window
+        self._total += window
+        return window.line() if window.drafts else None
+
+    def _vllm(self, answer: httpx.Response) -> str | None:
+        sums = _sums(answer.text, lambda name: name.startswith(_VLLM))
+        if f"{_VLLM}drafts_total" not in sums:
+            return None
+        names = ("drafts_total", "draft_tokens_total", "accepted_tokens_total")
+        return self._window(Counts(*(sums[_VLLM + name] for name in names)))
+
+    def _sglang(self, answer: httpx.Response) -> str | None:
+        gauges = _sums(answer.text, lambda name: name.startswith("sglang:spec_accept_"), mean=True)
+        length, rate = gauges.get("sglang:spec_accept_length"), gauges.get("sglang:spec_accept_rate")
+        if not length:
+            return None
+        told = "unknown" if rate is None else f"{rate:.3f}"
+        return f"acceptance rate {told}, mean acceptance length {length:.2f} (SGLang's last interval)"
+
+    def _trtllm(self, answer: httpx.Response) -> str | None:
+        found = self._before
+        for iteration in answer.json():
+            found += _iteration(iteration)
+        return self._window(found)
+
+
+def _iteration(iteration: dict[str, Any]) -> Counts:
+    stats = iteration.get("specDecodingStats") or {}
+    # Under attention data parallelism every rank repeats the figures of rank 0.
+    if not stats or iteration.get("attentionDpRank", 0) != 0:
+        return Counts()
+    return Counts(stats["numRequestsWithDraftTokens"], stats["numDraftTokens"], stats["numAcceptedTokens"])
+
+
+def _sums(text: str, wanted: Callable[[str], bool], *, mean: bool = False) -> dict[str, float]:
+    """The samples by name, summed over their labels (``mean``: averaged)."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: dict[str, list[float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if wanted(sample.name):
+                found.setdefault(sample.name, []).append(sample.value)
+    return {name: sum(values) / (len(values) if mean else 1) for name, values in found.items()}
