@@ -93,7 +93,10 @@ class AcceptanceReader:
 
     def _trtllm(self, answer: httpx.Response) -> str | None:
         found = self._before
-        for iteration in answer.json():
+        iterations = answer.json()
+        if not isinstance(iterations, list) or not all(isinstance(each, dict) for each in iterations):
+            raise ValueError("not the list of iterations that was expected")
+        for iteration in iterations:
             found += _iteration(iteration)
         return self._window(found)
 
