@@ -191,8 +191,26 @@ specctl validate-config --spec gpt-oss-120b-eagle3-v3 --engine vllm
 ```
 
 `engines` holds the releases that can run a preset; another release is an error, an engine that is not named a warning.
-The published figure is the best one at the preset's k: tokens a verify step, the bonus token included. Conditions and
-sources stand in each file.
+A lower bound is the release that a source names, else the oldest one whose rules specctl knows. The published figure is
+the best one at the preset's k (another k where there is none): tokens a verify step, the bonus token included.
+Conditions, sources and advice on the load stand in each file.
+
+## Presets of your own
+
+Any file in this format serves `--spec FILE`; `specctl presets check FILE` holds it against the schema and the rules and
+writes it for each engine it names. Beside the setting itself it may say:
+
+| key | what |
+| --- | --- |
+| `engines` | ranges of releases: `vllm: ">=0.31,<0.33"`, `trtllm: ">=1.4.0rc0"`, `specctl: "*"` |
+| `source` | where setting and figures are from: a text or a list |
+| `published` | entries of `k`, `acceptance_length` or `acceptance_rate` by dataset, `conditions`, `source` |
+| `advice` | up to which load it pays: a text or a list |
+| `engine_options` | native keys of one engine, kept as they are: `vllm: {disable_padded_drafter_batch: true}` |
+
+A warning that is meant to stand is explained in a comment: `# specctl: ignore-file SPC402`, and why.
+
+## The presets that come with specctl
 
 | preset | target | method | k | draft | engines | published |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -44,7 +44,22 @@ def _exists(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-class LazyGroup(typer.core.TyperGroup):
+class Group(typer.core.TyperGroup):
+    """A group that answers an unknown command with the nearest one, once, with any release of click."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """As click does, with a did-you-mean for an unknown name."""
+        name = args[0] if args else ""
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(self.list_commands(ctx))}"
+            raise click.UsageError(f"no such command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """A group that knows its commands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
@@ -63,17 +78,6 @@ class LazyGroup(typer.core.TyperGroup):
         """Writes the list of commands from the table, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """As click does, with a did-you-mean for an unknown name."""
-        name = args[0] if args else ""
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(self.list_commands(ctx))}"
-            raise click.UsageError(f"no such command {name!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 def _single(module: Any, name: str) -> typer.Typer:

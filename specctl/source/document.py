@@ -78,10 +78,12 @@ def read_file(path: Path) -> Document:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise MissingError(
-            f"{path} does not exist (looked for {path.absolute()})",
-            help="check the path; relative paths start from the current folder",
-        ) from None
+        from specctl.resources import preset
+
+        cure = "check the path; relative paths start from the current folder"
+        if preset(str(path)) is not None:
+            cure = f"a preset is called so: --spec {path}"
+        raise MissingError(f"{path} does not exist (looked for {path.absolute()})", help=cure) from None
     except OSError as error:
         raise MissingError(f"{path} cannot be read: {error.strerror or error}") from None
     return from_bytes(str(path), data)

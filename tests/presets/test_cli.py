@@ -50,7 +50,7 @@ def test_list_as_json(capsys: Capture) -> None:
         (["show", "../schemas/specctl"], 3, "no preset"),
         (["show", "demo-ngram", "--to", "vllm"], 2, "not for vllm"),
         (["check", "demo-ngran"], 3, "did you mean demo-ngram?"),
-        (["sho"], 2, "sho"),
+        (["sho"], 2, "no such command 'sho'; did you mean show?"),
         (["list", "--spec", "demo-ngram"], 2, "presets takes no setting, and --spec demo-ngram is one"),
         (["check", "--", "vllm", "serve", "demo"], 2, "presets takes no setting"),
     ],
@@ -136,6 +136,12 @@ def test_a_name_is_reserved_and_a_file_is_told_apart(
     told = capsys.readouterr()
     assert "method: suffix" in told.out
     assert not told.err
+
+
+@pytest.mark.parametrize("argv", [["validate-config", "coding-ngram"], ["convert", "coding-ngram", "--to", "vllm"]])
+def test_a_name_where_a_file_stands_is_answered_with_the_flag(argv: list[str], capsys: Capture) -> None:
+    assert run(argv) == 3
+    assert "--spec coding-ngram" in capsys.readouterr().err
 
 
 def test_target_takes_a_preset(capsys: Capture) -> None:
