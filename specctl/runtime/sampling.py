@@ -60,6 +60,18 @@ class Randomness:
         """A token from ``probs`` [vocab] for the place ``position`` of the sequence."""
         return draw(probs, self.uniforms(1)[0])
 
+    def pick_several(self, probs: Tensor, position: int, count: int) -> list[int]:  # noqa: ARG002 – as for `pick`
+        """Different tokens from ``probs`` [vocab], one drawn after the other without replacement; fewer than ``count``
+        where fewer have a chance.
+        """
+        left, tokens = probs.double().clone(), []
+        for uniform in self.uniforms(count):
+            if not bool(left.any()):
+                break
+            tokens.append(draw(left, uniform))
+            left[tokens[-1]] = 0
+        return tokens
+
     def uniforms(self, count: int) -> list[float]:
         """``count`` numbers in [0, 1)."""
         numbers: list[float] = torch.rand(count, generator=self._generator, dtype=torch.float64).tolist()
@@ -76,11 +88,22 @@ class CoupledRandomness(Randomness):
 
     def pick(self, probs: Tensor, position: int) -> int:
         """The token that the noise of ``position`` picks from ``probs`` [vocab]."""
+        return int(self._perturbed(probs, position).argmax())
+
+    def pick_several(self, probs: Tensor, position: int, count: int) -> list[int]:
+        """The tokens that the noise of ``position`` puts first, which is drawing without replacement; the first is
+        that of `pick`.
+        """
+        best = self._perturbed(probs, position).topk(min(count, probs.shape[-1]))
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return [token for token, value in pairs if value > float("-inf")]
+
+    def _perturbed(self, probs: Tensor, position: int) -> Tensor:
         mixed = hashlib.blake2b(f"{self._seed}/{position}".encode(), digest_size=8).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(mixed, "little") >> 1)
         race = torch.empty(probs.shape[-1], dtype=torch.float64).exponential_(generator=generator)
         # -log of an exponential variable is Gumbel noise.
-        return int((probs.double().cpu().log() - race.log()).argmax())
+        return probs.double().cpu().log() - race.log()
 
 
 def request_seed(engine_seed: int, request_id: str, seed: int | None) -> int:

@@ -73,14 +73,53 @@ class ScheduleStep:
 
 @dataclass(frozen=True)
 class Tree:
-    """A drafted tree: `topk` branches a step, at most `num_nodes` drafted nodes verified (root not counted)."""
+    """A drafted tree, dynamic or static; the root is no drafted node.
 
-    topk: int
+    Dynamic: `topk` branches a node, and of all nodes the `num_nodes` likeliest are verified (None: as the engine
+    chooses). Static: `choices`, the path of each node in ranks, so that (0, 2) is the third-best token behind the best
+    one: what Medusa and TensorRT-LLM call choices and vLLM called speculative_token_tree.
+    """
+
+    topk: int | None = None
     num_nodes: int | None = None
+    choices: tuple[tuple[int, ...], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """`{"topk": …, "num_nodes": …}`; `num_nodes` left out where the engine chooses."""
+        """What is set, as JSON types."""
+        if self.choices:
+            return {"choices": [list(path) for path in self.choices]}
         return {"topk": self.topk} | ({} if self.num_nodes is None else {"num_nodes": self.num_nodes})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Tree:
+        """The tree of `as_dict`'s shape."""
+        paths = tuple(tuple(path) for path in data.get("choices") or ())
+        return cls(data.get("topk"), data.get("num_nodes"), paths)
+
+    @property
+    def breadth(self) -> int:
+        """Most branches that a node has."""
+        return self.topk or max(path[-1] + 1 for path in self.choices)
+
+    @property
+    def depth(self) -> int | None:
+        """The longest path of a static tree; None for a dynamic one, which is as deep as k."""
+        return max(map(len, self.choices), default=None)
+
+    @property
+    def fault(self) -> str | None:
+        """Why no such tree can be drafted; None where it can."""
+        if not self.choices:
+            return None if self.topk and self.topk > 0 else "has neither topk nor choices"
+        if self.topk is not None or self.num_nodes is not None:
+            return "has choices, which fix its shape, and topk or num_nodes as well"
+        known = set(self.choices) | {()}
+        for path in self.choices:
+            if not path or min(path) < 0:
+                return f"has the path {list(path)}; paths hold ranks from 0 on"
+            if path[:-1] not in known:
+                return f"has the path {list(path)} without {list(path[:-1])}, which it goes through"
+        return None if len(known) == len(self.choices) + 1 else "has a path twice"
 
 
 @dataclass(frozen=True)
@@ -190,7 +229,7 @@ class SpecDecodeConfig:
         if "schedule" in rest:
             rest["schedule"] = tuple(ScheduleStep(*step) for step in rest["schedule"])
         if "tree" in rest:
-            rest["tree"] = Tree(**rest["tree"])
+            rest["tree"] = Tree.from_dict(rest["tree"])
         if "draft" in rest:
             rest["draft"] = DraftOptions(**rest["draft"])
         about = {key: rest.pop(key) for key in ABOUT if key in rest}

@@ -1,8 +1,8 @@
 """One frozen dataclass for each method of drafting; its fields are the keys that only this method has.
 
 `METHODS` maps the canonical name to the class. A method says of itself what it needs (`needs_model`: a draft
-checkpoint; `optional_model`: may take one) and whether a target must bring hidden states (`uses_hidden_states`), so
-that nobody else has to ask for it by name."""
+checkpoint; `optional_model`: may take one), whether a target must bring hidden states (`uses_hidden_states`) and
+whether the bundled runtime drafts trees with it (`drafts_trees`), so that nobody else has to ask for it by name."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Method:
     optional_model: ClassVar[bool] = False
     uses_hidden_states: ClassVar[bool] = False
     runs_in_specctl: ClassVar[bool] = True
+    drafts_trees: ClassVar[bool] = False
     summary: ClassVar[str] = ""
 
     # Written once here: seventeen generated copies would be felt at every start of the command line.
@@ -93,6 +94,7 @@ class DraftModel(Method):
     """A smaller language model with the target's vocabulary proposes, token by token."""
 
     name: ClassVar[str] = "draft_model"
+    drafts_trees: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     summary: ClassVar[str] = "a small model of the same vocabulary proposes token by token"
     heterogeneous_vocab: bool = False
@@ -103,6 +105,7 @@ class Eagle(Method):
     """EAGLE (1 and 2): one decoder layer over the target's last hidden state and the next token's embedding."""
 
     name: ClassVar[str] = "eagle"
+    drafts_trees: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     uses_hidden_states: ClassVar[bool] = True
     summary: ClassVar[str] = "one layer on the target's last hidden state"
@@ -114,6 +117,7 @@ class Eagle3(Method):
     """EAGLE-3: one layer over hidden states of several target layers; often a smaller draft vocabulary."""
 
     name: ClassVar[str] = "eagle3"
+    drafts_trees: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     uses_hidden_states: ClassVar[bool] = True
     summary: ClassVar[str] = "one layer on hidden states of three target layers"
@@ -126,6 +130,7 @@ class Mtp(Method):
     """Multi-token prediction layers that ship with the target (DeepSeek, GLM, Qwen3-Next, ...)."""
 
     name: ClassVar[str] = "mtp"
+    drafts_trees: ClassVar[bool] = True
     optional_model: ClassVar[bool] = True
     uses_hidden_states: ClassVar[bool] = True
     summary: ClassVar[str] = "prediction layers that ship inside the target"
@@ -137,6 +142,7 @@ class Medusa(Method):
     """Medusa: independent heads on the last hidden state, head i guessing the token i + 1 places ahead."""
 
     name: ClassVar[str] = "medusa"
+    drafts_trees: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     uses_hidden_states: ClassVar[bool] = True
     summary: ClassVar[str] = "independent heads, one for each place ahead"
@@ -148,6 +154,7 @@ class MlpSpeculator(Method):
     """MLP speculator: a small recurrent stack of linear layers over the last hidden state."""
 
     name: ClassVar[str] = "mlp_speculator"
+    drafts_trees: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     uses_hidden_states: ClassVar[bool] = True
     summary: ClassVar[str] = "a small recurrent stack on the last hidden state"

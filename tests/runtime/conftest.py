@@ -10,6 +10,7 @@ import torch
 
 from specctl.runtime import Target, load_target
 from tests.runtime.kit import build, save
+from tests.runtime.schooled import Oracle
 
 # Kernels this small only lose time by sharing their work.
 torch.set_num_threads(1)
@@ -59,3 +60,8 @@ def exact(checkpoint: Callable[..., Path]) -> Callable[..., Target]:
         return loaded[family]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def oracle(checkpoint: Callable[..., Path]) -> Oracle:
+    return Oracle(checkpoint())

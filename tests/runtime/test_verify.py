@@ -18,7 +18,7 @@ from specctl.runtime.sampling import Randomness, draw, probabilities
 from specctl.runtime.verify import Outcome, verify_greedy, verify_sampled
 from specctl.spec.config import Acceptance, SpecDecodeConfig
 from specctl.spec.methods import DraftModel
-from tests.runtime.head_kit import eagle3
+from tests.runtime.eagle_heads import eagle3
 from tests.runtime.kit import SIZES, save
 
 N = 20_000

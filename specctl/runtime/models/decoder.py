@@ -20,6 +20,8 @@ from specctl.runtime.models.stack import Stack
 class Decoder:
     """A causal language model over a flat batch. ``embedding``, ``head``: [vocab, hidden]; ``norm``: [hidden]."""
 
+    takes_trees = True
+
     def __init__(self, stack: Stack, embedding: Tensor, norm: Tensor, head: Tensor, max_positions: int) -> None:
         self.stack = stack
         self.embedding = embedding

@@ -87,9 +87,18 @@ class FlatModel:
     def make_cache(self, num_slots: int, max_len: int) -> LayeredCache:
         """An empty cache of ``num_slots`` sequences of up to ``max_len`` tokens."""
         cache = LayeredCache(num_slots, max_len)
-        kinds = getattr(self.config, "layer_types", None) or []
-        cache.recurrent |= {index: {} for index, kind in enumerate(kinds) if kind == "linear_attention"}
+        cache.recurrent |= {index: {} for index in self._recurrent}
         return cache
+
+    @property
+    def _recurrent(self) -> list[int]:
+        kinds = getattr(self.config, "layer_types", None) or []
+        return [index for index, kind in enumerate(kinds) if kind == "linear_attention"]
+
+    @property
+    def takes_trees(self) -> bool:
+        """A recurrent state follows one path."""
+        return not self._recurrent
 
     def forward(
         self, token_ids: Sequence[int], spans: Sequence[Span], cache: LayeredCache, rows: Sequence[int]

@@ -7,6 +7,7 @@ masks and caches are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,11 @@ class LayeredCache:
             heads, width = like.shape[1:]
             self._layers[index] = KVCache(1, self.num_slots, self.max_len, heads, width, like.dtype, like.device)
         return self._layers[index]
+
+    def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
+        """As `KVCache.move`, in every layer."""
+        for layer in self._layers.values():
+            layer.move(slot, start, kept)
 
 
 @dataclass

@@ -7,6 +7,7 @@ cache can be cut back. Models with a recurrent state cannot be cut back and are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from specctl.errors import SpecctlError
-from specctl.runtime.kv_cache import Span
+from specctl.runtime.kv_cache import Branches, Span
 from specctl.runtime.models.pretrained import load_network
 
 
@@ -71,6 +72,22 @@ class AdaptedModel:
     @property
     def device(self) -> torch.device:
         return self._model.device  # type: ignore[no-any-return]
+
+    @cached_property
+    def takes_trees(self) -> bool:
+        """Whether the model keeps to a mask of branches: tried with two branches behind one token, since an
+        architecture that reads its mask in another way would answer wrongly without a word.
+        """
+        if not self._windows.keys() <= {"full_attention", "sliding_attention"}:
+            return False
+        sees = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 0, 1]], dtype=torch.bool)
+        tree = Span(0, 0, 4, Branches(0, (0, 1, 1, 2), sees))
+        try:
+            branched = self.forward([1, 2, 3, 4], [tree], self.make_cache(1, 4), [3])
+        except (ValueError, TypeError, RuntimeError, KeyError, AttributeError, NotImplementedError):
+            return False
+        plain = self.forward([1, 2, 4], [Span(0, 0, 3)], self.make_cache(1, 3), [2])
+        return bool((branched - plain).abs().max() <= 0.05 * plain.std())
 
     def make_cache(self, num_slots: int, max_len: int) -> SlotCaches:
         """Caches for ``num_slots`` sequences; they grow as they are used."""

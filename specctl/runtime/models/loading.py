@@ -31,7 +31,8 @@ DTYPES = {
 class Model(Protocol):
     """A causal language model over a flat batch of spans; `Decoder`, `FlatModel` and `AdaptedModel` are the kinds.
 
-    ``embedding`` and ``head``: [vocab, hidden], which draft heads borrow.
+    ``embedding`` and ``head``: [vocab, hidden], which draft heads borrow. ``takes_trees``: whether spans may have
+    branches.
     """
 
     @property
@@ -40,6 +41,8 @@ class Model(Protocol):
     def max_positions(self) -> int: ...
     @property
     def num_layers(self) -> int: ...
+    @property
+    def takes_trees(self) -> bool: ...
     @property
     def embedding(self) -> Tensor: ...
     @property

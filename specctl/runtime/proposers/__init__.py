@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from specctl.errors import SpecctlError
 from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.methods import METHODS
 
 if TYPE_CHECKING:
     from specctl.runtime.draft import Proposer
+    from specctl.runtime.models.loading import Model
     from specctl.runtime.target import Target
 
 # vLLM accepts mlp_speculator and has no runner for it (0.31); here it runs.
@@ -51,9 +53,31 @@ def make_proposer(spec: SpecDecodeConfig, target: Target, slots: Slots) -> Propo
             f"method {name!r} does not run on the bundled runtime",
             help=f"it runs {', '.join(PROPOSERS)}; validate-config checks the setting for its engine all the same",
         )
+    if spec.tree is not None:
+        _check_tree(spec, target)
     module, cls = PROPOSERS[name]
     proposer: Proposer = getattr(import_module(module), cls).from_spec(spec, target, slots)
     return proposer
+
+
+def _check_tree(spec: SpecDecodeConfig, target: Target) -> None:
+    """Raises SpecctlError where a tree would silently become a chain, or would be verified wrongly."""
+    able = [name for name in PROPOSERS if METHODS[name].drafts_trees]
+    if spec.method.name not in able:
+        raise SpecctlError(
+            f"method {spec.method.name!r} drafts chains on the bundled runtime; the setting asks for a tree",
+            help=f"leave out the tree; {', '.join(able)} draft trees",
+        )
+    check_takes_trees(target.model, target.name)
+
+
+def check_takes_trees(model: Model, name: str) -> None:
+    """Raises SpecctlError for a model that cannot score the branches of a tree apart."""
+    if not model.takes_trees:
+        raise SpecctlError(
+            f"{name} cannot score a tree: its layers do not keep to a mask of branches",
+            help="leave out the tree; a chain runs",
+        )
 
 
 def drafted_tokens(spec: SpecDecodeConfig, most: int, own: int | None = None) -> int:

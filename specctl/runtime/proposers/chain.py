@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from itertools import count
@@ -48,6 +49,35 @@ class Picker:
             distribution = probabilities(self._spread(logits[row]), sampling)
             picked.append((sequence.randomness.pick(distribution, len(sequence.tokens) + ahead), distribution))
         return picked
+
+    def branch(
+        self, sequences: Many[Sequence], logits: Tensor, widths: Many[int], counts: Many[int], ahead: int
+    ) -> list[tuple[list[tuple[int, float]], Tensor | None]]:
+        """For each row of ``logits`` its candidates with their log probabilities: the ``widths[i]`` best, best first,
+        or for sampled requests, where asked for, ``counts[i]`` draws without replacement and the distribution [vocab]
+        they are from. What has no chance is no candidate.
+        """
+        if self._vocabulary is None:
+            logits = _widen(logits, self._vocab_size)
+        scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
+        best = scores.topk(min(max(widths), scores.shape[-1]), dim=-1)
+        found: list[tuple[list[tuple[int, float]], Tensor | None]] = []
+        for row, (places, logs) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
+            sampling = sequences[row].request.sampling
+            if self._sample and not sampling.greedy:
+                found.append(self._draw_several(sequences[row], logits[row], counts[row], ahead))
+                continue
+            ids = places if self._ids is None else [self._ids[place] for place in places]
+            chosen = [(token, log) for token, log in zip(ids, logs, strict=True) if log > -math.inf]
+            found.append((chosen[: widths[row]], None))
+        return found
+
+    def _draw_several(
+        self, sequence: Sequence, logits: Tensor, count: int, ahead: int
+    ) -> tuple[list[tuple[int, float]], Tensor]:
+        distribution = probabilities(self._spread(logits), sequence.request.sampling)
+        tokens = sequence.randomness.pick_several(distribution, len(sequence.tokens) + ahead, count)
+        return [(token, math.log(float(distribution[token]))) for token in tokens], distribution
 
     def _spread(self, logits: Tensor) -> Tensor:
         """A row over the draft's vocabulary, over the target's: what the draft does not know it never proposes."""

@@ -10,8 +10,9 @@ from torch import Tensor
 from specctl.runtime.draft import Draft
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.loading import Model, load_model, model_folder, read_config
-from specctl.runtime.proposers import Slots, drafted_tokens
+from specctl.runtime.proposers import Slots, check_takes_trees, drafted_tokens
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
+from specctl.runtime.proposers.tree import Scratch, Shape, Twig, draft_tree, make_shape
 from specctl.runtime.proposers.vocabulary import check_same_vocabulary
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.target import Target
@@ -31,12 +32,15 @@ class DraftModelProposer:
     notes: tuple[str, ...] = ()
     hidden_layers: tuple[int, ...] = ()
 
-    def __init__(self, model: Model, k: int, slots: Slots, vocab_size: int, sample: bool) -> None:
+    def __init__(
+        self, model: Model, k: int, slots: Slots, vocab_size: int, sample: bool, shape: Shape | None = None
+    ) -> None:
         self._model = model
         self._k = k
+        self._shape = shape
         self._chunk = slots.max_num_batched_tokens
         self._max_len = min(slots.max_len, model.max_positions)
-        self._cache = model.make_cache(slots.count, self._max_len)
+        self._cache = model.make_cache(slots.count, self._max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
         self._picker = Picker(vocab_size, sample)
 
@@ -49,7 +53,10 @@ class DraftModelProposer:
         check_same_vocabulary(target, folder, spec.model, config.vocab_size)
         model = load_model(folder, config, target.model.dtype, target.model.device)
         sample = spec.draft_sample_method == "probabilistic"
-        return cls(model, drafted_tokens(spec, MAX_DRAFTED), slots, target.vocab_size, sample)
+        k = drafted_tokens(spec, MAX_DRAFTED)
+        if spec.tree is not None:
+            check_takes_trees(model, spec.model)
+        return cls(model, k, slots, target.vocab_size, sample, make_shape(spec, k))
 
     @property
     def num_speculative_tokens(self) -> int:
@@ -57,7 +64,7 @@ class DraftModelProposer:
 
     @property
     def num_draft_tokens(self) -> int:
-        return self._k
+        return self._shape.num_nodes if self._shape else self._k
 
     def start(self, sequence: Sequence) -> None:
         self._computed[sequence.slot] = 0
@@ -72,6 +79,8 @@ class DraftModelProposer:
         return max(0, min(self._k, limit, self._max_len - len(sequence.tokens) + 1))
 
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
+        if self._shape:
+            return self._draft_trees(sequences, counts, self._shape)
         ends = [len(sequence.tokens) for sequence in sequences]
 
         def advance(active: list[int], tokens: list[int]) -> Tensor:
@@ -84,6 +93,16 @@ class DraftModelProposer:
         for sequence, end in zip(sequences, ends, strict=True):
             self._computed[sequence.slot] = end
         return drafts
+
+    def _draft_trees(self, sequences: list[Sequence], counts: list[int], shape: Shape) -> list[Draft]:
+        """Nodes are scratch: those that are accepted are processed again with the next catch-up."""
+        scratch = Scratch([s.slot for s in sequences], [len(s.tokens) for s in sequences])
+
+        def expand(twigs: list[Twig]) -> Tensor:
+            tokens = [twig.token for twig in twigs]
+            return self._model.forward(tokens, scratch.spans(twigs), self._cache, range(len(tokens)))
+
+        return draft_tree(sequences, counts, self._catch_up(sequences), expand, self._picker, shape)
 
     def _catch_up(self, sequences: list[Sequence]) -> Tensor:
         """Process what stands in the sequences but not yet in the cache; logits [n, vocab] after each newest token."""

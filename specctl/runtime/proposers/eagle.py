@@ -1,4 +1,4 @@
-"""EAGLE-1/2 and EAGLE-3/3.1: a chain from one small head over the target's states."""
+"""EAGLE-1/2 and EAGLE-3/3.1: chains and trees from one small head over the target's states."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.proposers.chain import Picker
 from specctl.runtime.proposers.parallel_head import ParallelHeadProposer
 from specctl.runtime.proposers.recurrent_head import MAX_DRAFTED, RecurrentHeadProposer
+from specctl.runtime.proposers.tree import make_shape
 from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3
@@ -35,7 +36,8 @@ class EagleProposer(RecurrentHeadProposer):
             )
         head = load_eagle(_open(spec, target, slots))
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
-        return cls(head, drafted_tokens(spec, MAX_DRAFTED), slots, picker)
+        k = drafted_tokens(spec, MAX_DRAFTED)
+        return cls(head, k, slots, picker, make_shape(spec, k))
 
 
 class Eagle3Proposer(RecurrentHeadProposer):
@@ -55,6 +57,11 @@ class Eagle3Proposer(RecurrentHeadProposer):
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", head.vocabulary)
         k = drafted_tokens(spec, MAX_DRAFTED, files.proposed_tokens)
         if "mask_hidden" in files.weights:
+            if spec.tree is not None:
+                raise SpecctlError(
+                    f"the head {files.folder} drafts all its tokens at once, as a chain; the setting asks for a tree",
+                    help="leave out the tree",
+                )
             mask = load_stand_ins(files, head)
             return ParallelHeadProposer(head, k, slots, picker, *mask)
         if method.parallel_drafting:
@@ -62,4 +69,4 @@ class Eagle3Proposer(RecurrentHeadProposer):
                 f"parallel_drafting is set, but {files.folder} has no tensor 'mask_hidden'",
                 help="leave parallel_drafting out; this head chains its tokens",
             )
-        return cls(head, k, slots, picker)
+        return cls(head, k, slots, picker, make_shape(spec, k))

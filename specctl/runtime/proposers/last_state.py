@@ -14,6 +14,7 @@ from torch import Tensor
 
 from specctl.runtime.draft import Draft
 from specctl.runtime.proposers.chain import Advance, Picker, draft_chain, draft_for
+from specctl.runtime.proposers.tree import Expand, Shape, draft_tree
 from specctl.runtime.sequence import Sequence
 
 
@@ -22,9 +23,10 @@ class LastStateProposer(ABC):
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, hidden_layers: tuple[int, ...], k: int, picker: Picker) -> None:
+    def __init__(self, hidden_layers: tuple[int, ...], k: int, picker: Picker, shape: Shape | None = None) -> None:
         self.hidden_layers = hidden_layers
         self._k = k
+        self._shape = shape
         self._picker = picker
         self._states: dict[int, Tensor] = {}
 
@@ -34,7 +36,7 @@ class LastStateProposer(ABC):
 
     @property
     def num_draft_tokens(self) -> int:
-        return self._k
+        return self._shape.num_nodes if self._shape else self._k
 
     def start(self, sequence: Sequence) -> None:
         """Nothing is known before the first state."""
@@ -49,17 +51,25 @@ class LastStateProposer(ABC):
         self._states.pop(sequence.slot, None)
 
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
-        """k tokens a sequence, fewer where its limit is lower."""
+        """k tokens deep, less where a sequence's limit is lower."""
         return draft_for(sequences, [min(self._k, limit) for limit in limits], self._draft)
 
     @torch.inference_mode()
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
         states = torch.stack([self._states[sequence.slot] for sequence in sequences])
-        logits, advance = self.begin(states, [sequence.tokens[-1] for sequence in sequences])
+        newest = [sequence.tokens[-1] for sequence in sequences]
+        if self._shape:
+            logits, expand = self.begin_trees(states, newest)
+            return draft_tree(sequences, counts, logits, expand, self._picker, self._shape)
+        logits, advance = self.begin(states, newest)
         return draft_chain(sequences, counts, logits, advance, self._picker)
 
     @abstractmethod
     def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
-        """Logits [n, draft vocab] after the newest ``tokens``, whose ``states`` [n, hidden] those are, and how to go
-        on from there.
+        """Logits [n, draft vocab] after the newest ``tokens``, whose ``states`` [n, hidden] those are, and how a chain
+        goes on from there.
         """
+
+    @abstractmethod
+    def begin_trees(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Expand]:
+        """As `begin`, and how trees go on."""

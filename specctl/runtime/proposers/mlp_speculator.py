@@ -10,15 +10,16 @@ from specctl.runtime.models.heads.mlp_speculator import MlpSpeculatorHead, load_
 from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.proposers.chain import Advance, Picker
 from specctl.runtime.proposers.last_state import LastStateProposer
+from specctl.runtime.proposers.tree import Expand, Shape, Twig, make_shape
 from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
 
 
 class MlpSpeculatorProposer(LastStateProposer):
-    """A chain of at most as many tokens as the checkpoint has steps."""
+    """Drafts at most as many tokens deep as the checkpoint has steps."""
 
-    def __init__(self, head: MlpSpeculatorHead, k: int, picker: Picker) -> None:
-        super().__init__(head.hidden_layers, k, picker)
+    def __init__(self, head: MlpSpeculatorHead, k: int, picker: Picker, shape: Shape | None = None) -> None:
+        super().__init__(head.hidden_layers, k, picker, shape)
         self._head = head
 
     @classmethod
@@ -29,7 +30,8 @@ class MlpSpeculatorProposer(LastStateProposer):
         assert spec.model is not None, "a spec of this method names its checkpoint"
         head = load_mlp_speculator(open_head(spec.model, target.model, slots.max_len, spec.method.name))
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
-        return cls(head, drafted_tokens(spec, head.count, head.count), picker)
+        k = drafted_tokens(spec, head.count, (spec.tree and spec.tree.depth) or head.count)
+        return cls(head, k, picker, make_shape(spec, k))
 
     def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
         step = 0
@@ -43,3 +45,16 @@ class MlpSpeculatorProposer(LastStateProposer):
             return scored
 
         return logits, advance
+
+    def begin_trees(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Expand]:
+        step = 0
+        logits, current = self._head.forward(self._head.enter(states), tokens, 0)
+
+        def expand(twigs: list[Twig]) -> Tensor:
+            nonlocal step, current
+            step += 1
+            entering = current[torch.tensor([twig.row for twig in twigs], device=states.device)]
+            scored, current = self._head.forward(entering, [twig.token for twig in twigs], step)
+            return scored
+
+        return logits, expand

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from specctl.errors import SpecctlError
 from specctl.runtime.models.heads.files import open_head
 from specctl.runtime.models.heads.mtp import load_mtp
 from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.proposers.chain import Picker
 from specctl.runtime.proposers.prediction_layers import PredictionLayersProposer
 from specctl.runtime.proposers.recurrent_head import MAX_DRAFTED, RecurrentHeadProposer
+from specctl.runtime.proposers.tree import make_shape
 from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
 
@@ -23,8 +25,14 @@ class MtpProposer:
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         k = drafted_tokens(spec, MAX_DRAFTED)
         if len(heads[:k]) == 1:
-            proposer = RecurrentHeadProposer(heads[0], k, slots, picker)
-        else:
+            proposer = RecurrentHeadProposer(heads[0], k, slots, picker, make_shape(spec, k))
+        elif spec.tree is None:
             proposer = PredictionLayersProposer(heads[:k], k, slots, picker)
+        else:
+            raise SpecctlError(
+                f"the {len(heads)} prediction layers of {files.folder} take turns along a chain; the setting asks for a "
+                "tree",
+                help="leave out the tree",
+            )
         proposer.notes = notes
         return proposer

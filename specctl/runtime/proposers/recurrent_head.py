@@ -21,6 +21,7 @@ from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.heads.base import RecurrentHead
 from specctl.runtime.proposers import Slots
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
+from specctl.runtime.proposers.tree import Expand, Scratch, Shape, Twig, draft_tree
 from specctl.runtime.sequence import Sequence
 
 MAX_DRAFTED = 128
@@ -35,11 +36,12 @@ class RecurrentHeadProposer:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, head: RecurrentHead, k: int, slots: Slots, picker: Picker) -> None:
+    def __init__(self, head: RecurrentHead, k: int, slots: Slots, picker: Picker, shape: Shape | None = None) -> None:
         self._head = head
         self._k = k
         self._picker = picker
-        self._cache = head.make_cache(slots.count, slots.max_len)
+        self._shape = shape
+        self._cache = head.make_cache(slots.count, slots.max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
         self._waiting: dict[int, list[Tensor]] = {}
         self.hidden_layers = head.hidden_layers
@@ -50,7 +52,7 @@ class RecurrentHeadProposer:
 
     @property
     def num_draft_tokens(self) -> int:
-        return self._k
+        return self._shape.num_nodes if self._shape else self._k
 
     def start(self, sequence: Sequence) -> None:
         self._computed[sequence.slot] = 0
@@ -84,7 +86,7 @@ class RecurrentHeadProposer:
         return self._head.forward(tokens, states, spans, self._cache, rows)
 
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
-        """Catch up with the true states, then chain k tokens a sequence, fewer where its limit is lower."""
+        """Catch up with the true states, then draft k tokens deep, less where a sequence's limit is lower."""
         return draft_for(sequences, [min(self._k, limit) for limit in limits], self._draft)
 
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
@@ -103,7 +105,23 @@ class RecurrentHeadProposer:
             return scored
 
         with torch.inference_mode():
+            if self._shape:
+                expand = self._expander([s.slot for s in sequences], ends, states)
+                return draft_tree(sequences, counts, logits, expand, self._picker, self._shape)
             return draft_chain(sequences, counts, logits, advance, self._picker)
+
+    def _expander(self, slots: list[int], trunks: list[int], states: Tensor) -> Expand:
+        """Rows for the nodes of trees: a node's token with the state that its parent handed on."""
+        scratch = Scratch(slots, trunks)
+
+        def expand(twigs: list[Twig]) -> Tensor:
+            nonlocal states
+            entering = states[torch.tensor([twig.row for twig in twigs], device=states.device)]
+            tokens = [twig.token for twig in twigs]
+            logits, states = self._head.forward(tokens, entering, scratch.spans(twigs), self._cache, range(len(tokens)))
+            return logits
+
+        return expand
 
     def finish(self, sequence: Sequence) -> None:
         self._computed.pop(sequence.slot, None)

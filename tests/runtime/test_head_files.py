@@ -1,0 +1,148 @@
+"""Folders of draft heads: what they are told to be, which layers they tap, and what is said of bad ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from specctl.errors import DamagedError, MissingError, SpecctlError
+from specctl.runtime import Engine, EngineOptions, Target, make_engine
+from specctl.runtime.models.recognise import recognise
+from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.methods import Eagle, Eagle3
+from tests.runtime.eagle_heads import eagle3
+from tests.runtime.head_kit import MADE, make_head
+from tests.runtime.head_parts import MadeHead
+from tests.runtime.mtp_heads import mtp
+
+
+@pytest.mark.parametrize(
+    ("ids", "taps"),
+    [([1, 1, 2], (2, 2, 3)), ([2, 1, 0], (2, 1, 0)), ([0, 1, 3], (0, 1, 3)), ([0, 2, 1], None), ([1, 2, 3], None)],
+)
+def test_taps_of_both_conventions_and_those_that_could_be_either(
+    ids: list[int], taps: tuple[int, ...] | None, exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    eagle3(exact(), tmp_path / "head", stated=ids)
+
+    def hidden_layers(**keys: Any) -> tuple[int, ...]:
+        spec = SpecDecodeConfig(Eagle3(**keys), 3, model=str(tmp_path / "head"))
+        return make_engine(exact(), spec, EngineOptions(1))._proposer.hidden_layers  # type: ignore[union-attr]
+
+    if taps is None:
+        with pytest.raises(DamagedError, match=r"one less[\s\S]*aux_layers"):
+            hidden_layers()
+    else:
+        assert hidden_layers() == taps
+    assert hidden_layers(aux_layers=(1, 2, 3)) == (1, 2, 3), "the setting wins"
+    with pytest.raises(SpecctlError, match="layer 4; the target has 3"):
+        hidden_layers(aux_layers=(1, 2, 4))
+
+
+def break_tensor(folder: Path, name: str, change: Callable[[Tensor], Tensor | None]) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    changed = change(tensors.pop(name))
+    save_file(tensors | ({} if changed is None else {name: changed.contiguous()}), folder / "model.safetensors")
+
+
+def spoil_one(value: Tensor) -> Tensor:
+    return value.index_fill(0, torch.tensor([3]), float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "kind", "says"),
+    [
+        ("fc.weight", lambda _: None, MissingError, r"no tensor 'fc\.weight'"),
+        ("fc.weight", lambda v: v[:, :64], DamagedError, r"'fc\.weight' is \[32, 64\], wanted \[32, 96\]"),
+        ("midlayer.mlp.up_proj.weight", lambda v: v[1:], DamagedError, r"\[39, 32\], wanted \[40, 32\]"),
+        ("midlayer.self_attn.q_proj.weight", lambda v: v[:, 32:], DamagedError, r"wanted \[32, 64\]"),
+        ("lm_head.weight", spoil_one, DamagedError, r"32 values of tensor 'lm_head\.weight' are not finite"),
+        ("d2t", lambda v: v + 200, DamagedError, r"'d2t' leads to token \d+; the target has 258"),
+        ("d2t", lambda v: v.double(), DamagedError, r"'d2t' is torch\.float64"),
+        ("d2t", lambda _: None, DamagedError, r"scores 100 tokens of the target's 258"),
+    ],
+)
+def test_a_bad_head_is_named_with_file_tensor_found_and_wanted(
+    name: str, change: Any, kind: type[Exception], says: str, exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    made = eagle3(exact(), tmp_path / "head")
+    break_tensor(made.folder, name, change)
+    with pytest.raises(kind, match=says) as error:
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+    assert str(made.folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"hidden_size": 64}, "64"),
+        ({"num_hidden_layers": "one"}, "num_hidden_layers is 'one'"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": "big"}}, r"config\.json"),
+        ({"rms_norm_eps": "tiny"}, r"config\.json"),
+        ({"hidden_size": None}, "no whole number under hidden_size"),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope type 'dynamic'"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": "2,1,0"}}, "list of whole numbers"),
+    ],
+)
+def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callable[..., Target], tmp_path: Path) -> None:
+    made = eagle3(exact(), tmp_path / "head")
+    path = made.folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(SpecctlError, match=says):
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_folder_is_recognised_by_its_content(kind: str, exact: Callable[..., Target], tmp_path: Path) -> None:
+    made = make_head(kind, exact(), tmp_path / "head")
+    config = json.loads((made.folder / "config.json").read_text())
+    stored = made.folder / "model.safetensors"
+    names = list(load_file(stored)) if stored.exists() else []
+    assert recognise(config, names) == (made.method.name if names or kind != "eagle-pickled" else None)
+
+
+def test_what_is_no_head_is_not_taken_for_one(checkpoint: Callable[..., Path]) -> None:
+    for family in ("llama", "qwen3"):
+        config = json.loads((checkpoint(family) / "config.json").read_text())
+        assert recognise(config, list(load_file(checkpoint(family) / "model.safetensors"))) is None
+    assert recognise({"pard_token": 7, "model_type": "llama"}, ["model.norm.weight"]) == "pard"
+    assert recognise({"speculators_model_type": "dflash2"}, ["fc.weight"]) == "dspark"
+    assert recognise({"text_config": {"mtp_num_hidden_layers": 1}}, ["model.norm.weight"]) == "mtp"
+
+
+def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
+    def engine(made: MadeHead, k: int | None = 3, method: Any = None) -> Engine:
+        return make_engine(
+            exact(), SpecDecodeConfig(method or made.method, k, model=str(made.folder)), EngineOptions(1)
+        )
+
+    made = make_head("medusa-vllm", exact(), tmp_path / "medusa")
+    assert engine(made, None).num_speculative_tokens == 4
+    with pytest.raises(SpecctlError, match="drafts 1 to 4"):
+        engine(made, 5)
+    assert engine(make_head("eagle3-speculators", exact(), tmp_path / "s"), None).num_speculative_tokens == 4
+    experts = mtp(exact(), tmp_path / "mtp", "mimo")
+    tensors = load_file(experts.folder / "model.safetensors")
+    save_file(tensors | {"model.mtp_layers.0.mlp.gate.weight": torch.zeros(2, 2)}, experts.folder / "model.safetensors")
+    with pytest.raises(SpecctlError, match="experts"):
+        engine(experts)
+    with pytest.raises(SpecctlError, match="method 'medusa'; the setting says 'mtp'"):
+        engine(made, 3, experts.method)
+    config = json.loads((experts.folder / "config.json").read_text())
+    (experts.folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    break_tensor(experts.folder, "model.mtp_layers.0.input_proj.weight", lambda _: None)
+    with pytest.raises(SpecctlError, match="no prediction layer"):
+        engine(experts)
+    with pytest.raises(SpecctlError, match="no tensor 'mask_hidden'"):
+        engine(make_head("eagle3", exact(), tmp_path / "chain"), 3, Eagle3(parallel_drafting=True))
+    with pytest.raises(SpecctlError, match="parallel_drafting"):
+        engine(make_head("eagle", exact(), tmp_path / "eagle"), 3, Eagle(parallel_drafting=True))
+    with pytest.raises(SpecctlError, match="drafts 1 to 4"):
+        engine(make_head("dflash", exact(), tmp_path / "block"), 5)
