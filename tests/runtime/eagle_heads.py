@@ -18,9 +18,9 @@ from specctl.spec.methods import Eagle, Eagle3
 from tests.runtime.head_parts import (
     SIZES,
     WIDTH,
+    Chained,
     MadeHead,
     attention,
-    chained,
     layer,
     mlp,
     noise,
@@ -46,7 +46,8 @@ def eagle(target: Target, folder: Path, layers: int = 1, bias: bool = True, pick
             x = mlp(t, f"layers.{i}.", x + attention(t, f"layers.{i}.", entering))
         return head @ x[-1], x[-1]
 
-    return MadeHead(folder, Eagle(), (FINAL,), chained(forward, lambda hidden: hidden[FINAL]))
+    chain = Chained(forward, lambda hidden: hidden[FINAL])
+    return MadeHead(folder, Eagle(), (FINAL,), chain, chain.scores)
 
 
 def eagle3(
@@ -123,7 +124,8 @@ def eagle3(
         scores[chosen if draft_vocab < target.vocab_size else slice(None)] = t["lm_head.weight"] @ out
         return scores, out if feeds_normed else x[-1]
 
-    return MadeHead(folder, Eagle3(), taps, chained(forward, enter))
+    chain = Chained(forward, enter)
+    return MadeHead(folder, Eagle3(), taps, chain, chain.scores)
 
 
 def peagle(target: Target, folder: Path) -> MadeHead:

@@ -35,16 +35,19 @@ SIZES: dict[str, Any] = {
 Tensors = dict[str, Tensor]
 # Tokens so far and the target's states by layer, [n, width] each for all tokens but the newest; the next k tokens.
 Reference = Callable[[list[int], Mapping[int, Tensor], int], list[int]]
+# The same, and the tokens of a drafted path; scores [vocab] of what follows it.
+Scores = Callable[[list[int], Mapping[int, Tensor], list[int]], Tensor]
 
 
 @dataclass(frozen=True)
 class MadeHead:
-    """A checkpoint's folder, the setting's method, the layers it taps and its reference."""
+    """A checkpoint's folder, the setting's method, the layers it taps, its reference, and what trees are made from."""
 
     folder: Path
     method: Method
     taps: tuple[int, ...]
     reference: Reference
+    scores: Scores | None = None
 
 
 def noise(*shape: int, scale: float = 0.4) -> Tensor:
@@ -124,18 +127,30 @@ def mlp(t: Tensors, prefix: str, x: Tensor, offset: float = 0) -> Tensor:
     return x + (gate * (entering @ t[f"{prefix}mlp.up_proj.weight"].T)) @ t[f"{prefix}mlp.down_proj.weight"].T
 
 
-def chained(forward: Callable[[Tensor, list[int]], tuple[Tensor, Tensor]], enter: Callable[..., Tensor]) -> Reference:
-    """The chain of a recurrent head: ``forward(states, tokens)`` answers scores and next state of the last row."""
+class Chained:
+    """The reference of a recurrent head; ``forward(states, tokens)`` answers scores and next state of the last row."""
 
-    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
-        states, following = enter(hidden), list(tokens[1:])
+    def __init__(
+        self, forward: Callable[[Tensor, list[int]], tuple[Tensor, Tensor]], enter: Callable[..., Tensor]
+    ) -> None:
+        self._forward = forward
+        self._enter = enter
+
+    def __call__(self, tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        states, following = self._enter(hidden), list(tokens[1:])
         for _ in range(k):
-            scores, fed = forward(states, following)
+            scores, fed = self._forward(states, following)
             following.append(int(scores.argmax()))
             states = torch.cat([states, fed[None]])
         return following[len(tokens) - 1 :]
 
-    return reference
+    def scores(self, tokens: list[int], hidden: Mapping[int, Tensor], path: list[int]) -> Tensor:
+        """What follows a drafted ``path``."""
+        states, following = self._enter(hidden), list(tokens[1:])
+        for token in path:
+            states = torch.cat([states, self._forward(states, following)[1][None]])
+            following.append(token)
+        return self._forward(states, following)[0]
 
 
 def write(folder: Path, config: dict[str, Any], tensors: Tensors, pickled: str | None = None) -> None:

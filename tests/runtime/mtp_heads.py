@@ -15,9 +15,9 @@ from tests.runtime.head_parts import (
     DIM,
     SIZES,
     WIDTH,
+    Chained,
     MadeHead,
     attention,
-    chained,
     layer,
     mlp,
     noise,
@@ -90,4 +90,5 @@ def mtp(target: Target, folder: Path, family: str) -> MadeHead:
         scored = x if names.final is None else norm(x, names.final)
         return head @ scored, scored if names.feeds_normed else x
 
-    return MadeHead(folder, Mtp(), (FINAL,), chained(forward, lambda hidden: hidden[FINAL]))
+    chain = Chained(forward, lambda hidden: hidden[FINAL])
+    return MadeHead(folder, Mtp(), (FINAL,), chain, chain.scores)

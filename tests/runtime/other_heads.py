@@ -59,17 +59,19 @@ def medusa(target: Target, folder: Path, layout: str, depth: int = 1, count: int
         "medusa_lm_head.pt" if layout == "file" else None,
     )
 
-    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
-        drafted = []
-        for h in range(k):
-            x = hidden[FINAL][-1]
-            for weight, bias in blocks[h]:
-                x = x + F.silu(weight @ x + bias)
-            best = int((heads[h] @ x).argmax())
-            drafted.append(int(chosen[best]) if layout == "vllm-mapped" else best)
-        return drafted
+    def scores(tokens: list[int], hidden: Mapping[int, Tensor], path: list[int]) -> Tensor:
+        x = hidden[FINAL][-1]
+        for weight, bias in blocks[len(path)]:
+            x = x + F.silu(weight @ x + bias)
+        found = heads[len(path)] @ x
+        if layout != "vllm-mapped":
+            return found
+        return torch.full((258,), float("-inf"), dtype=torch.float64).index_copy_(0, chosen, found)
 
-    return MadeHead(folder, Medusa(), (FINAL,), reference)
+    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        return [int(scores(tokens, hidden, [0] * h).argmax()) for h in range(k)]
+
+    return MadeHead(folder, Medusa(), (FINAL,), reference, scores)
 
 
 def mlp_speculator(
@@ -89,21 +91,26 @@ def mlp_speculator(
     }  # fmt: skip
     write(folder, config, {prefix + name: value for name, value in t.items()})
 
-    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
-        state, drafted = hidden[FINAL][-1], [tokens[-1]]
+    def scores(tokens: list[int], hidden: Mapping[int, Tensor], path: list[int]) -> Tensor:
+        state = hidden[FINAL][-1]
         if scaled:
             state = rms(state, None, 1e-6) / math.sqrt(2)
         state_share = 0.5 ** (0.5 / steps)
         token_share = math.sqrt((1 - state_share**2) * inner / 2)
-        for i in range(k):
+        for i, token in enumerate([tokens[-1], *path]):
             j, p = (0, min(i, 1)) if tied else (i, i)
-            mixed = t[f"proj.{p}.weight"] @ state + token_share / state_share * t[f"emb.{j}.weight"][drafted[-1]]
+            mixed = t[f"proj.{p}.weight"] @ state + token_share / state_share * t[f"emb.{j}.weight"][token]
             normed = rms(mixed, None, 1e-6) * t[f"ln.{j}.weight"] + t[f"ln.{j}.bias"]
             state = normed * 0.5 * (1 + torch.erf(normed / math.sqrt(2)))
-            drafted.append(int((t[f"head.{j}.weight"] @ state).argmax()))
-        return drafted[1:]
+        return t[f"head.{j}.weight"] @ state
 
-    return MadeHead(folder, MlpSpeculator(), (FINAL,), reference)
+    def reference(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        drafted: list[int] = []
+        for _ in range(k):
+            drafted.append(int(scores(tokens, hidden, drafted).argmax()))
+        return drafted
+
+    return MadeHead(folder, MlpSpeculator(), (FINAL,), reference, scores)
 
 
 def dflash(target: Target, folder: Path, layers: int = 2, draft_vocab: int = 258) -> MadeHead:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from transformers import AutoModelForCausalLM
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.runtime.draft import Draft
 from specctl.runtime.models.hidden import FINAL
-from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.config import SpecDecodeConfig, Tree
 from tests.runtime.head_parts import MadeHead
 from tests.runtime.kit import ask, run
+from tests.runtime.tree_kit import plain_tree, taught
 
 PROMPTS = {
     "one": [97],
@@ -44,14 +45,18 @@ class Oracle:
         return states | {len(states): self._raw[0].reshape(len(tokens), -1), FINAL: out.hidden_states[-1][0]}
 
 
+# Tokens so far, the target's states by layer, and how deep; the token path of each drafted token.
+Expected = Callable[[list[int], Mapping[int, Tensor], int], list[list[int]]]
+
+
 class Schooled:
-    """A proposer whose drafts are checked against the reference and then replaced by what makes the target accept a
+    """A proposer whose drafts are checked against ``expected`` and then replaced by what makes the target accept a
     number of them that changes from step to step: the head's own memory must not suffer from either.
     """
 
-    def __init__(self, proposer: Any, made: MadeHead, oracle: Oracle, truth: Mapping[str, list[int]]) -> None:
+    def __init__(self, proposer: Any, expected: Expected, oracle: Oracle, truth: Mapping[str, list[int]]) -> None:
         self._proposer = proposer
-        self._made = made
+        self._expected = expected
         self._oracle = oracle
         self._truth = truth
         self._dice = random.Random(3)
@@ -62,20 +67,38 @@ class Schooled:
 
     def propose(self, sequences: list[Any], limits: list[int]) -> list[Draft]:
         drafts = self._proposer.propose(sequences, limits)
-        taught = []
+        schooled = []
         for sequence, draft, limit in zip(sequences, drafts, limits, strict=True):
+            assert bool(draft.tokens) == (limit > 0)
             if draft.tokens:
                 states = self._oracle.states(sequence.tokens[:-1])
-                assert draft.tokens == self._made.reference(sequence.tokens, states, len(draft.tokens))
+                depth = min(self._proposer.num_speculative_tokens, limit)
+                assert sorted(draft.paths()[1:]) == sorted(self._expected(sequence.tokens, states, depth))
                 self.compared += len(draft.tokens)
-            assert len(draft.tokens) == min(self._proposer.num_speculative_tokens, max(limit, 0))
-            taught.append(Draft(self._teach(sequence, draft.tokens)))
-        return taught
+            right = self._truth[sequence.request.id][sequence.num_output :]
+            schooled.append(taught(draft, right, self._dice.randint(0, draft.depth), self._dice))
+        return schooled
 
-    def _teach(self, sequence: Any, drafted: list[int]) -> list[int]:
-        right = self._truth[sequence.request.id][sequence.num_output :]
-        known = right[: self._dice.randint(0, len(drafted))]
-        return known + [(token + 1) % 256 for token in drafted[len(known) :]]
+
+def chain_of(made: MadeHead) -> Expected:
+    """The beginnings of a head's reference chain."""
+
+    def expected(tokens: list[int], hidden: Mapping[int, Tensor], depth: int) -> list[list[int]]:
+        drafted = made.reference(tokens, hidden, depth)
+        return [drafted[: place + 1] for place in range(depth)]
+
+    return expected
+
+
+def tree_of(made: MadeHead, tree: Tree) -> Expected:
+    """The tree that a head's reference scores grow."""
+
+    def expected(tokens: list[int], hidden: Mapping[int, Tensor], depth: int) -> list[list[int]]:
+        assert made.scores is not None, "only heads with scores are asked for trees"
+        scores = made.scores
+        return plain_tree(tree, depth, lambda path: scores(tokens, hidden, path))
+
+    return expected
 
 
 def check_against_reference(target: Target, setting: SpecDecodeConfig, made: MadeHead, oracle: Oracle) -> None:
@@ -83,9 +106,12 @@ def check_against_reference(target: Target, setting: SpecDecodeConfig, made: Mad
     plain = run(Engine(target, None, EngineOptions(4)), requests)
     engine = make_engine(target, setting, EngineOptions(3, None, 9))
     truth = {name: result["tokens"] for name, result in plain.items()}
-    schooled: Any = Schooled(engine._proposer, made, oracle, truth)
+    expected = tree_of(made, setting.tree) if setting.tree else chain_of(made)
+    schooled: Any = Schooled(engine._proposer, expected, oracle, truth)
     engine._proposer = schooled
     drafted = run(engine, requests)
     assert {name: result["tokens"] for name, result in drafted.items()} == truth
     assert schooled.compared > 100
-    assert all(engine.stats.acceptance_length_histogram), "each number of accepted tokens must have come up"
+    # A dynamic tree may be wide rather than deep.
+    wanted = 3 if setting.tree and setting.tree.topk else 5
+    assert all(engine.stats.acceptance_length_histogram[:wanted]), "each number of accepted tokens must have come up"

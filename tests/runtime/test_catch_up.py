@@ -18,7 +18,7 @@ from specctl.spec.config import SpecDecodeConfig
 from tests.runtime.eagle_heads import eagle
 from tests.runtime.head_kit import make_head
 from tests.runtime.kit import ask, run
-from tests.runtime.schooled import PROMPTS, Oracle, Schooled
+from tests.runtime.schooled import PROMPTS, Oracle, Schooled, chain_of
 
 
 def test_a_step_after_guessed_rows_would_show(exact: Callable[..., Target], oracle: Oracle, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_step_after_guessed_rows_would_show(exact: Callable[..., Target], orac
         honest(sequence, hidden)
 
     proposer.observe = lazy
-    engine._proposer = Schooled(proposer, made, oracle, truth)  # type: ignore[assignment]
+    engine._proposer = Schooled(proposer, chain_of(made), oracle, truth)  # type: ignore[assignment]
     with pytest.raises(AssertionError):
         run(engine, [request])
 

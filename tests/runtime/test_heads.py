@@ -22,12 +22,13 @@ from specctl.runtime import EngineOptions, Target, make_engine
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.hf import load_adapted
 from specctl.runtime.models.hidden import FINAL
-from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import Pard
+from specctl.spec.config import SpecDecodeConfig, Tree
+from specctl.spec.methods import DraftModel, Pard
 from tests.runtime.head_kit import MADE, make_head
 from tests.runtime.head_parts import SIZES, MadeHead
 from tests.runtime.kit import ask
 from tests.runtime.schooled import PROMPTS, Oracle, check_against_reference
+from tests.runtime.tree_kit import DEPTH, DYNAMIC, STATIC
 
 
 @pytest.mark.parametrize("kind", MADE)
@@ -37,6 +38,44 @@ def test_every_draft_is_the_reference_s_whatever_was_accepted(
     made = make_head(kind, exact(), tmp_path / "head")
     setting = SpecDecodeConfig(made.method, 4, model=str(made.folder))
     check_against_reference(exact(), setting, made, oracle)
+
+
+@pytest.mark.parametrize("tree", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+@pytest.mark.parametrize("kind", ["eagle", "eagle3", "eagle3.1", "mtp-mimo", "medusa-vllm-mapped", "mlp-speculator"])
+def test_every_tree_is_the_reference_s_whatever_was_accepted(
+    kind: str, tree: Tree, exact: Callable[..., Target], oracle: Oracle, tmp_path: Path
+) -> None:
+    made = make_head(kind, exact(), tmp_path / "head")
+    setting = SpecDecodeConfig(made.method, DEPTH, model=str(made.folder), tree=tree)
+    check_against_reference(exact(), setting, made, oracle)
+
+
+@pytest.mark.parametrize("tree", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+@pytest.mark.parametrize("adapted", [False, True], ids=["native", "adapter"])
+def test_every_tree_of_a_draft_model_is_the_reference_s(
+    adapted: bool,
+    tree: Tree,
+    checkpoint: Callable[..., Path],
+    exact: Callable[..., Target],
+    oracle: Oracle,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = checkpoint("llama", 1)
+    draft = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64)
+    if adapted:
+        model = load_adapted(folder, torch.float64, torch.device("cpu"))
+        monkeypatch.setattr("specctl.runtime.proposers.draft_model.load_model", lambda *_: model)
+
+    @torch.inference_mode()
+    def scores(tokens: list[int], hidden: Mapping[int, Tensor], path: list[int]) -> Tensor:
+        found: Tensor = draft(torch.tensor([[*tokens, *path]])).logits[0, -1]
+        return found
+
+    def never(tokens: list[int], hidden: Mapping[int, Tensor], k: int) -> list[int]:
+        raise AssertionError("no chain is asked for")
+
+    setting = SpecDecodeConfig(DraftModel(), DEPTH, model=str(folder), tree=tree)
+    check_against_reference(exact(), setting, MadeHead(folder, DraftModel(), (), never, scores), oracle)
 
 
 @pytest.mark.parametrize("kind", ["eagle", "eagle3-speculators", "mtp-mimo", "medusa-vllm", "mlp-speculator"])
