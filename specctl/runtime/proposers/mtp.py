@@ -30,8 +30,7 @@ class MtpProposer:
             proposer = PredictionLayersProposer(heads[:k], k, slots, picker)
         else:
             raise SpecctlError(
-                f"the {len(heads)} prediction layers of {files.folder} take turns along a chain; the setting asks for a "
-                "tree",
+                f"the {len(heads)} prediction layers of {files.folder} draft a chain, and the setting asks for a tree",
                 help="leave out the tree",
             )
         proposer.notes = notes
