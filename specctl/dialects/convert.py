@@ -9,6 +9,7 @@ from specctl.dialects import own, sglang, trtllm, vllm
 from specctl.dialects.dialect import DIALECTS
 from specctl.dialects.field import has_path
 from specctl.dialects.foreign import title
+from specctl.dialects.native import option_losses
 from specctl.dialects.reading import Finding, Reading, Surroundings, shown
 from specctl.dialects.render import render
 from specctl.source import Document, read_json, read_yaml
@@ -108,7 +109,7 @@ def lost_in(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:
         )
         for path, value in _lost(spec, engine, release)
     ]
-    return found + _foreign_options(spec, engine) + _differences(spec, engine, release)
+    return found + option_losses(spec, engine, release) + _differences(spec, engine, release)
 
 
 def _nearest_method(spec: SpecDecodeConfig, engine: str, release: str) -> str:
@@ -184,19 +185,6 @@ def _sayable(spec: SpecDecodeConfig, engine: str, rows: tuple[Any, ...], path: s
     if choices and isinstance(value, str):
         return any(value in words for words in choices)
     return bool(path.startswith("method.") or has_path(type(spec.method), path))
-
-
-def _foreign_options(spec: SpecDecodeConfig, engine: str) -> list[Finding]:
-    return [
-        Finding(
-            "SPC403",
-            f"{key} {shown(value)} is {title(owner)}'s own and is left out",
-            help=f"look for its counterpart among {title(engine)}'s options",
-        )
-        for owner, options in spec.engine_options.items()
-        if owner != engine
-        for key, value in options.items()
-    ]
 
 
 def _differences(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:

@@ -38,10 +38,10 @@ _CODES = {
 _WORDS = {
     "integer": "a whole number",
     "number": "a number",
-    "string": "a text",
+    "string": "text",
     "boolean": "true or false",
     "array": "a list",
-    "object": "a mapping",
+    "object": "an object with keys",
 }
 
 

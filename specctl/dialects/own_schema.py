@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from specctl.dialects import own
+from specctl.dialects import own, trtllm, vllm
 from specctl.dialects.field import Field
-from specctl.dialects.foreign import title
 from specctl.spec import METHODS
 from specctl.spec.release import BOUND
 
@@ -64,8 +63,13 @@ PARTS: dict[str, Any] = {
     "published": {"type": ["array", "null"], "items": ENTRY, "description": "published acceptance figures"},
     "engine_options": _closed(
         {
-            name: {"type": ["object", "null"], "description": f"keys of {title(name)}, kept as they are"}
-            for name in ENGINES
+            "vllm": _closed({row.key: {} for row in vllm.ROWS}, description="keys of vLLM's object, kept as they are"),
+            "trtllm": _closed(
+                {name: {} for row in trtllm.ROWS for name in (row.key, *row.aliases)},
+                description="keys of TensorRT-LLM's speculative_config, kept as they are",
+            ),
+            # Any flag of the server may stand here, with underscores; SGLang's own reader knows them.
+            "sglang": {"type": ["object", "null"], "description": "flags of SGLang with underscores, kept as they are"},
         },
         description="native keys that have no common meaning",
     ),

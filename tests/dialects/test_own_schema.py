@@ -23,9 +23,12 @@ FAULTS: dict[str, tuple[str, int, int, str]] = {
     "published:\n  - {k: 3}": ("SPC160", 5, 5, "lacks acceptance_length or acceptance_rate"),
     "published:\n  - {k: 3, acceptance_length: {a: 0.5}}": ("SPC104", 5, 35, "at least 1"),
     "published:\n  - {k: 3, acceptance_rate: {a: 2}, note: x}": ("SPC104", 5, 33, "at most 1"),
-    "advice: 3": ("SPC006", 4, 9, "a text or a list"),
+    "advice: 3": ("SPC006", 4, 9, "text or a list"),
     "source: [a, 3]": ("SPC006", 4, 13, "source[1]"),
     "engine_options: {vlm: {}}": ("SPC005", 4, 18, 'no key "vlm"'),
+    "engine_options: {vllm: {disable_paded_drafter_batch: true}}": ("SPC005", 4, 25, "disable_paded"),
+    "engine_options: {trtllm: {is_kept_all: true}}": ("SPC005", 4, 27, "is_kept_all"),
+    "engine_options: {vllm: [1]}": ("SPC006", 4, 24, "an object"),
     "prompt_lookup_max: x": ("SPC006", 4, 20, "a whole number"),
     "promt_lookup_max: 3": ("SPC005", 4, 1, "promt_lookup_max"),
     "prompt_lookup_max: 0": ("SPC104", 4, 20, "at least 1"),
@@ -117,6 +120,42 @@ def test_what_a_file_says_of_itself_is_written_again() -> None:
     assert about.items() <= written.items()
     assert written["engine_options"] == options["engine_options"]
     assert convert(own(**about, **options), "vllm", form="yaml").output["disable_padded_drafter_batch"] is True
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "value", "written"),
+    [
+        ("vllm", "disable_padded_drafter_batch", True, '"disable_padded_drafter_batch": true'),
+        ("sglang", "speculative_attention_mode", "decode", "--speculative-attention-mode decode"),
+        ("trtllm", "is_keep_all", False, "is_keep_all: false"),
+    ],
+)
+def test_native_keys_go_there_and_back(engine: str, key: str, value: Any, written: str) -> None:
+    there = convert(own(engine_options={engine: {key: value}}), engine, form="yaml")
+    assert there.report.valid
+    assert written in there.text
+    source: Any = there.output if engine == "sglang" else there.text
+    back = check(source, engine=engine, form={"vllm": "json", "sglang": "argv", "trtllm": "yaml"}[engine])
+    assert back.config is not None
+    assert convert(back.config, engine).text == there.text
+    assert key in convert(back.config, "specctl").text
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        ("vllm", {"num_speculative_tokens": 9}),
+        ("sglang", {"speculative_num_draft_tokens": 9}),
+        ("trtllm", {"max_draft_len": 9}),
+    ],
+)
+def test_a_native_key_that_overrules_the_setting_is_named(engine: str, options: dict[str, int]) -> None:
+    report = convert(own(engine_options={engine: options}), engine, form="yaml").report
+    assert any(each.code == "SPC404" and "the native key wins" in each.message for each in report.diagnostics)
+    same = {"vllm": {"num_speculative_tokens": 4}, "trtllm": {"max_draft_len": 4}}.get(engine)
+    if same:
+        report = convert(own(engine_options={engine: same}), engine, form="yaml").report
+        assert not any("native key wins" in each.message for each in report.diagnostics)
 
 
 @pytest.mark.parametrize(
