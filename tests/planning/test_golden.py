@@ -115,18 +115,6 @@ def test_gain_falls_with_the_load_as_published() -> None:
     assert gains[-1] / gains[0] == pytest.approx(1.38 / 1.81, abs=0.06)
 
 
-@pytest.mark.parametrize(("level", "speedup"), [(1, 2.03), (4, 1.71), (16, 1.66)])
-def test_kimi_on_four_gpus(level: int, speedup: float) -> None:
-    """vLLM's blog of 26 May 2026: acceptance length 3.013 at k = 3."""
-    found = plan(
-        "nvidia/Kimi-K2.6-NVFP4", "gb200", "lightseekorg/kimi-k2.6-eagle3.1-mla", context=2048, tp=4, k=3,
-        concurrency=(level,), acceptance=from_length(3.013, 3, "measured"),
-    )  # fmt: skip
-    point = found.curve[0]
-    assert point.tpot_ms is not None
-    assert point.baseline_tpot_ms / point.tpot_ms == pytest.approx(speedup, rel=0.12)
-
-
 def test_a_draft_stops_paying_when_arithmetic_is_full() -> None:
     levels = (1, 64, 512, 4096)
     found = plan(LLAMA_8B, "b200", HEAD_8B, context=64, concurrency=levels, acceptance=from_length(1.9, 3, "measured"))
