@@ -70,7 +70,7 @@ def command(
     wanted, method = _draft(draft, spec)
     drafting = draft_named(wanted, known, method) if wanted is not None else None
     count = k if k is not None else spec.num_speculative_tokens if spec else None
-    measured = _acceptance(acceptance_length, acceptance_rate, count, drafting)
+    measured = _acceptance(acceptance_length, acceptance_rate, count, drafting) or _figures(spec)
     asked = Request(
         known, device, context, levels, drafting, tp, _draft_tp(draft_tp, spec), dtype, quantization, kv_dtype,
         measured, gpu_memory_utilization, reserve_gib, count,
@@ -123,6 +123,21 @@ def _setting(settings: Settings, target: str | None) -> SpecDecodeConfig | None:
     if len(found) > 1:
         raise UsageError(f"{len(found)} settings are given; a plan takes one")
     return found[0][0] if found else None
+
+
+def _figures(spec: SpecDecodeConfig | None) -> Acceptance | None:
+    """The acceptance that a setting in specctl's own format says was published."""
+    from specctl.planning.models import published
+
+    lengths: dict[str, dict[int, float]] = {}
+    for entry in (spec.about.get("published") or ()) if spec else ():
+        k = entry["k"]
+        for name, value in (entry.get("acceptance_length") or {}).items():
+            lengths.setdefault(str(name), {})[k] = float(value)
+        for name, value in (entry.get("acceptance_rate") or {}).items():
+            lengths.setdefault(str(name), {}).setdefault(k, 1 + float(value) * k)
+    found = published(lengths, "the setting's own figures")
+    return found if found.known else None
 
 
 def _draft(draft: str | None, spec: SpecDecodeConfig | None) -> tuple[str | None, str | None]:

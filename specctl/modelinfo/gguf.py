@@ -62,6 +62,12 @@ _KEYS = {
     "max_position_embeddings": "context_length",
     "vocab_size": "vocab_size",
     "num_nextn_predict_layers": "nextn_predict_layers",
+    "num_experts": "expert_count",
+    "num_experts_per_tok": "expert_used_count",
+    "moe_intermediate_size": "expert_feed_forward_length",
+    "kv_lora_rank": "attention.kv_lora_rank",
+    "q_lora_rank": "attention.q_lora_rank",
+    "sliding_window": "attention.sliding_window",
     "rope_theta": "rope.freq_base",
 }
 
@@ -92,6 +98,7 @@ class GgufHeader:
             found.setdefault("vocab_size", len(tokens))
         if "token_embd.weight" in self.shapes:
             found["vocab_size"] = self.shapes["token_embd.weight"][0]
+            found["tie_word_embeddings"] = "output.weight" not in self.shapes
         if "num_nextn_predict_layers" in found:  # llama.cpp counts them among the blocks
             found["num_hidden_layers"] = found.get("num_hidden_layers", 0) - found["num_nextn_predict_layers"]
         return found

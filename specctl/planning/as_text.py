@@ -20,7 +20,7 @@ def _head(plan: Plan) -> list[str]:
     parts = plan.shape.parts
     active = plan.shape.active()
     size = f"{_count(parts.total)} parameters" + (f", {_count(active)} used by a token" if plan.shape.experts else "")
-    lines = [f"target  {asked.target.name} ({asked.target.origin}): {size}, {plan.precision.name}"]
+    lines = [f"target  {asked.target.name} ({asked.target.origin}): {size}, {plan.weights_as}"]
     if draft is not None:
         stored = draft.shape.stored.total
         weights = f"{_count(stored)} parameters" if stored else "no weights"

@@ -190,6 +190,9 @@ DRAFTS: dict[str, KnownDraft] = {
         "moonshotai/Kimi-K2.7-Code", 3_000_000_000, 3,
         {"MT-Bench": {3: 2.345}, "GSM8K": {3: 2.947}, "HumanEval": {3: 2.544}}, "the model card, SGLang",
     ),
+    "AQ-MedAI/Kimi-K2-Instruct-eagle3": _mla(
+        "moonshotai/Kimi-K2-Instruct", 1_800_000_000, 3, {}, "its target (size taken from NVIDIA's head for Kimi-K2.6)"
+    ),
     "AQ-MedAI/Kimi-K26-eagle3": _mla(
         "moonshotai/Kimi-K2.6", 1_800_000_000, 3,
         {"HumanEval": {3: 3.217}, "SWE-bench Verified": {3: 2.553}, "GSM8K": {3: 3.172}},
@@ -221,6 +224,15 @@ DRAFTS: dict[str, KnownDraft] = {
             "aux_hidden_state_layer_ids": [2, 10, 18, 26, 34],
         },
         k=7, max_k=7, source="its config.json",
+    ),
+    "RedHatAI/Qwen3-8B-speculator.dflash2": KnownDraft(
+        "dflash", "Qwen/Qwen3-8B",
+        _qwen3(4096, 32, 12288)
+        | {
+            "architectures": ["DFlashDraftModel"], "num_hidden_layers": 8, "block_size": 16,
+            "aux_hidden_state_layer_ids": [2, 10, 18, 26, 34],
+        },
+        k=15, max_k=15, source="the model card (taps of the first DFlash head)",
     ),
     "RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3": KnownDraft(
         "eagle3", "Qwen/Qwen3-30B-A3B-Instruct-2507", _QWEN3_30B, own_embedding=True, k=3, source="SpecForge's template"
@@ -279,6 +291,22 @@ DRAFTS: dict[str, KnownDraft] = {
     ),
     "google/gemma-4-12B-it-assistant": _assistant("google/gemma-4-12B-it", 4, parameters=418_500_000),
 }  # fmt: skip
+
+# The same weights under another name.
+for _copy, _name in {
+    "jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B",
+    "lmsys/sglang-EAGLE3-LLaMA3.3-Instruct-70B": "yuhuili/EAGLE3-LLaMA3.3-Instruct-70B",
+}.items():
+    DRAFTS[_copy] = DRAFTS[_name]
+
+# Drafts people ask for whose size no public file tells.
+WITHOUT_SIZE: dict[str, str] = {
+    "google/gemma-4-E2B-it-assistant": "google/gemma-4-E2B-it",
+    "google/gemma-4-E4B-it-assistant": "google/gemma-4-E4B-it",
+    "google/gemma-4-26B-A4B-it-assistant": "google/gemma-4-26B-A4B-it",
+    "RedHatAI/Qwen3-30B-A3B-speculator.dflash": "Qwen/Qwen3-30B-A3B",
+    "mistralai/Mistral-Small-4-119B-2603-eagle": "mistralai/Mistral-Small-4-119B-2603",
+}
 
 # Prediction layers inside a target: {k: mean acceptance length} by data set, and the k that recipes run.
 MTP_PUBLISHED: dict[str, tuple[int, Lengths, str]] = {

@@ -128,6 +128,7 @@ TARGETS: dict[str, Row] = {
     "Qwen/Qwen3-0.6B": _qwen3(28, 1024, 16, 3072, tied=True),
     "Qwen/Qwen3-1.7B": _qwen3(28, 2048, 16, 6144, tied=True),
     "Qwen/Qwen3-4B": _qwen3(36, 2560, 32, 9728, tied=True),
+    "Qwen/Qwen3-4B-Thinking-2507": _qwen3(36, 2560, 32, 9728, tied=True, max_position_embeddings=None),
     "Qwen/Qwen3-8B": _qwen3(36, 4096, 32, 12288),
     "Qwen/Qwen3-14B": _qwen3(40, 5120, 40, 17408),
     "Qwen/Qwen3-32B": QWEN3_32B,
@@ -214,5 +215,7 @@ DOUBTS: dict[str, str] = {
 # Models people ask for whose sizes no public file tells.
 WITHOUT_SHAPE: dict[str, str] = {
     "mistralai/Mistral-Small-4-119B-2603": "119B parameters, 6.5B active; layers and heads are not published",
+    "meta-llama/Llama-4-Maverick-17B-128E-Instruct": "its layers are not in the public files this table was made of",
+    "MiniMaxAI/MiniMax-M3": "its layers are not in the public files this table was made of",
     "moonshotai/Kimi-K3": "its recurrent layers are of a kind whose memory the planner does not know",
 }

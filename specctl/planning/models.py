@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specctl.errors import MissingError
 from specctl.modelinfo import ModelFacts, read_facts
+from specctl.modelinfo.families import mtp_family
 from specctl.modelinfo.weights import tensor_bytes, tensor_names
 from specctl.planning.acceptance import UNKNOWN, Acceptance
 from specctl.planning.drafts import MODEL_FREE, DraftShape, draft_shape, given_shape, model_free, mtp_shape
-from specctl.planning.known_drafts import DRAFTS, MTP_PUBLISHED, KnownDraft, Lengths
+from specctl.planning.known_drafts import DRAFTS, MTP_PUBLISHED, WITHOUT_SIZE, KnownDraft, Lengths
 from specctl.planning.known_targets import DOUBTS, TARGETS, WITHOUT_SHAPE
-from specctl.resources import find_model
+from specctl.planning.shape import shape_of
 
 TABLE = Path("/")  # where a known model's files would lie if it had any
 
@@ -52,15 +53,24 @@ def find_target(name: str) -> Known | None:
     """The target that `name` means, or None where neither its files nor its sizes are known."""
     local = read_facts(name)
     if isinstance(local, ModelFacts):
-        return Known(local, f"config.json in {local.path}", tensor_bytes(local.path))
-    path = find_model(name) if name.strip() else None
+        kind = "header of" if local.path.is_file() else "config.json in"
+        return Known(local, f"{kind} {local.path}", _stored(local))
     known = _spelt(name, TARGETS)
-    if name == "smollm2" and path is not None:
-        known = "HuggingFaceTB/SmolLM2-135M-Instruct"
     if known is None:
         return None
-    size = path.stat().st_size if path is not None and path.is_file() else None
-    return Known(ModelFacts(known, TABLE, TARGETS[known]), "built-in table", size, DOUBTS.get(known, ""))
+    return Known(ModelFacts(known, TABLE, TARGETS[known]), "built-in table", None, DOUBTS.get(known, ""))
+
+
+def _stored(facts: ModelFacts) -> int | None:
+    """Bytes of the weights a server loads: those of prediction layers, which it leaves out without MTP, taken off."""
+    if facts.path.is_file():
+        return facts.path.stat().st_size
+    total, names = tensor_bytes(facts.path), tensor_names(facts.path) or ()
+    marks = (".mtp", f"layers.{facts.num_layers}.")
+    if total is None or mtp_family(facts) is None or not any(mark in f".{name}" for name in names for mark in marks):
+        return total
+    shape, own = shape_of(facts).parts, mtp_shape(facts).stored
+    return round(total * shape.total / (shape.total + own.total))
 
 
 def target_named(name: str) -> Known:
@@ -93,10 +103,16 @@ def draft_named(name: str, target: Known, method: str | None = None) -> KnownDra
         accepted = published(row.published, row.source) if row else UNKNOWN
         count = row.k if row else local.proposed_tokens
         origin = f"config.json in {local.path}"
-        return KnownDrafting(name, shape, local, origin, count, accepted, tensor_bytes(local.path), local.verifier)
+        return KnownDrafting(name, shape, local, origin, count, accepted, _stored(local), local.verifier)
     if row is not None and known is not None:
         return _of_row(known, row, target)
     plain = find_target(name)
+    unsized = _spelt(name, WITHOUT_SIZE)
+    if plain is None and unsized is not None:
+        raise MissingError(
+            f"the size of {unsized} is not published",
+            help="give the folder of the checkpoint, or an id in the local cache",
+        )
     if plain is None:
         raise MissingError(f"unknown draft {name!r}: {local.message}", help=_near(name, [*DRAFTS, "mtp", "ngram"]))
     shape = draft_shape(plain.facts, target.facts, method=method)
@@ -111,8 +127,6 @@ def _of_row(name: str, row: KnownDraft, target: Known) -> KnownDrafting:
         facts = ModelFacts(name, TABLE, {"torch_dtype": "bfloat16"})
         shape = given_shape(row.method, row.parameters, row.elements, row.heads, row.layers, row.max_k)
     if row.max_k is not None:
-        from dataclasses import replace
-
         shape = replace(shape, max_k=row.max_k)
     accepted = published(row.published, row.source)
     return KnownDrafting(name, shape, facts, f"built-in table: {row.source}", row.k, accepted, None, row.target)
@@ -125,11 +139,15 @@ def _own_layers(target: Known) -> KnownDrafting:
 
 
 def published(lengths: Lengths, source: str) -> Acceptance:
-    """The mean over the data sets, for each k that all of them have."""
+    """The mean over the data sets, for each k that all of them have; else at the k that most of them have."""
     counts = [set(each) for each in lengths.values()]
     shared = set.intersection(*counts) if counts else set()
-    means = {k: sum(each[k] for each in lengths.values()) / len(lengths) for k in sorted(shared)}
-    return Acceptance(means, f"published: mean over {', '.join(lengths)} ({source})") if means else UNKNOWN
+    if not shared and counts:
+        every = sorted(set.union(*counts))
+        shared = {max(every, key=lambda k: sum(k in each for each in counts))}
+    used = {name: each for name, each in lengths.items() if shared and shared <= set(each)}
+    means = {k: sum(each[k] for each in used.values()) / len(used) for k in sorted(shared)}
+    return Acceptance(means, f"published: mean over {', '.join(used)} ({source})") if means else UNKNOWN
 
 
 def _spelt(name: str, table: Mapping[str, object]) -> str | None:

@@ -96,6 +96,14 @@ class Plan:
             return found
         return found.scaled(stored / found.size(self.shape.parts))
 
+    @property
+    def weights_as(self) -> str:
+        """How the target's weights are kept, in words."""
+        asked = self.request
+        if asked.target.stored_bytes is None or asked.dtype not in (None, "auto") or asked.quantization is not None:
+            return self.precision.name
+        return f"{asked.target.stored_bytes * 8 / self.shape.parts.total:.1f} bits a weight as stored"
+
     @cached_property
     def kv(self) -> tuple[float, str]:
         """Bits of a cached element, and their name."""
@@ -311,7 +319,7 @@ class Plan:
             "draft_tensor_parallel_size": self.draft_tp if draft else None,
             "context": asked.context,
             "concurrency": list(asked.concurrency),
-            "weights": self.precision.name,
+            "weights": self.weights_as,
             "kv_dtype": self.kv[1],
             "gpu_memory_utilization": asked.utilization,
             "k": asked.k,

@@ -65,6 +65,7 @@ def test_a_gguf_header_reads_as_a_config(tmp_path: Path) -> None:
         "max_position_embeddings": 64,
         "rope_theta": 10000.0,
         "vocab_size": 4,
+        "tie_word_embeddings": True,
     }
     assert (header.shapes, header.missing) == ({"token_embd.weight": (4, 8)}, 0)
     table = token_table(tmp_path / "m.gguf")
