@@ -1,4 +1,4 @@
-"""A candidate against the baseline: paired speed-up with its interval, outputs token by token, keep or not.
+"""A candidate against the baseline: paired speed-up with its interval, cost and break-even, keep or drop.
 
 A pair is one prompt in one repeat, run by both at the same concurrency within the same turn.
 """
@@ -10,41 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from specctl.bench.load import Block, Record
-from specctl.bench.metrics import finished, output_throughput, pooled
+from specctl.bench.metrics import context_bucket, counters, finished, output_throughput
+from specctl.bench.outputs import NOT_CHECKED, Outputs, Pair, TieRule, compare_outputs
 
 CONFIDENCE = 0.95
-RESAMPLES = 2000
-
-IDENTICAL, NEAR_TIE, DIFFERENT, NOT_CHECKED = "identical", "near-tie", "different", "not-checked"
-
-Pair = tuple[Record, Record]
-Margin = Callable[[Sequence[int]], float]
-"""Distance of the two largest logits that the target has after a prefix of token ids."""
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """The first token at which a candidate's output leaves the baseline's.
-
-    `request` is the prompt's index in the workload, `token` the index in the output. `margin` is None where one output
-    simply ends: nothing was chosen there.
-    """
-
-    request: int
-    token: int
-    margin: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report's form."""
-        return {"request": self.request, "token": self.token, "margin": self.margin}
-
-
-@dataclass(frozen=True)
-class TieRule:
-    """How to tell numeric noise from a wrong token: differences at a margin of at most `limit` logits are near-ties."""
-
-    margin: Margin
-    limit: float
+RESAMPLES = 4000
+MIN_EFFECT = 0.02
+KEEP, DROP, WITHIN_NOISE = "keep", "drop", "within noise"
 
 
 def pairs(baseline: Sequence[Block], candidate: Sequence[Block]) -> list[Pair]:
@@ -70,14 +42,14 @@ def _timed(matched: Sequence[Pair]) -> list[tuple[Pair, tuple[float, float]]]:
     return found
 
 
-def speedup_interval(matched: Sequence[Pair], seed: int) -> list[float] | None:
-    """The 95 % bootstrap interval of `tpot_speedup`; None with fewer than two pairs.
+def speedup_interval(matched: Sequence[Pair], seed: int, confidence: float = CONFIDENCE) -> list[float] | None:
+    """The bootstrap interval of `tpot_speedup`, 95 % unless told otherwise; None with fewer than two pairs.
 
     Prompts and repeats are drawn with replacement, each by itself (a crossed, "pigeonhole" bootstrap: Owen 2007): a
     drawn prompt brings all its repeats, a drawn repeat all its prompts. So both the choice of prompts and the machine's
     drift widen the interval, and the pair stays a pair. Prompts are drawn within their category, since the mix of
     categories is chosen, not sampled; with a category of one prompt, from all of them, since one prompt says nothing of
-    its category's spread. 2000 draws, seeded; percentile ends.
+    its category's spread. 4000 draws, seeded; percentile ends.
     """
     import numpy as np
 
@@ -94,7 +66,7 @@ def speedup_interval(matched: Sequence[Pair], seed: int) -> list[float] | None:
     prompts, repeats = np.concatenate(counts[:-1], axis=1), counts[-1]
     above, below = (((prompts @ times) * repeats).sum(axis=1) for times in (slow, fast))
     drawn = above[below > 0] / below[below > 0]
-    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
     return [float(low), float(high)]
 
 
@@ -107,49 +79,6 @@ def _axes(records: Sequence[Record]) -> tuple[list[int], dict[int, int], dict[in
     columns = {repeat: column for column, repeat in enumerate(sorted({record.job.repeat for record in records}))}
     sizes = [len(group) for group in categories.values()]
     return sizes if min(sizes) > 1 else [sum(sizes)], rows, columns
-
-
-def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
-    """The first index at which two outputs differ, the end of the shorter one included; None where they are equal."""
-    for place, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return place
-    return None if len(one) == len(other) else min(len(one), len(other))
-
-
-def compare_outputs(matched: Sequence[Pair], ties: TieRule) -> tuple[str, Divergence | None]:
-    """`identical`, `near-tie` or `different`, and the divergence to look at: the first real one, else the first tie.
-
-    Without pairs nothing was checked.
-    """
-    if not matched:
-        return NOT_CHECKED, None
-    seen: dict[tuple[int, tuple[int, ...]], float] = {}
-    near: Divergence | None = None
-    for base, other in matched:
-        divergence = _divergence(base, other, ties.margin, seen)
-        if divergence is None:
-            continue
-        if divergence.margin is None or divergence.margin > ties.limit:
-            return DIFFERENT, divergence
-        near = near or divergence
-    return (IDENTICAL, None) if near is None else (NEAR_TIE, near)
-
-
-def _divergence(
-    base: Record, other: Record, margin: Margin, seen: dict[tuple[int, tuple[int, ...]], float]
-) -> Divergence | None:
-    place = first_difference(base.token_ids, other.token_ids)
-    if place is None:
-        return None
-    if place == min(len(base.token_ids), len(other.token_ids)):
-        return Divergence(base.job.index, place, None)
-    # Repeats diverge at the same place; one forward answers for all of them.
-    common = tuple(base.token_ids[:place])
-    key = (base.job.index, common)
-    if key not in seen:
-        seen[key] = margin([*base.job.prompt.token_ids, *common])
-    return Divergence(base.job.index, place, seen[key])
 
 
 @dataclass(frozen=True)
@@ -165,35 +94,62 @@ class Comparison:
     throughput_ratio: float | None
     break_even_acceptance_length: float | None
     by_category: dict[str, float | None]
-    outputs: str
-    first_divergence: Divergence | None
+    outputs: Outputs
+    by_context: dict[str, float | None]
+    confidence: float
+    break_even_basis: str | None
+    cost_per_accepted_token_ms: float | None
+    baseline_tpot_ms: float | None
+    pairs: int
+
+    @property
+    def decision(self) -> str | None:
+        """`keep`, `drop` or `within noise`; None where it was not measured.
+
+        Keep: the interval lies above 1, the effect is at least 2 %, and throughput does not fall. Drop: the interval
+        lies below 1 with an effect of at least 2 %, or TPOT gets better and throughput falls by 2 % or more.
+        """
+        ends = self.tpot_speedup_ci
+        if self.tpot_speedup is None or ends is None or self.throughput_ratio is None:
+            return None
+        if ends[0] > 1 and self.tpot_speedup >= 1 + MIN_EFFECT:
+            if self.throughput_ratio >= 1:
+                return KEEP
+            return DROP if self.throughput_ratio <= 1 - MIN_EFFECT else WITHIN_NOISE
+        if ends[1] < 1 and self.tpot_speedup <= 1 - MIN_EFFECT:
+            return DROP
+        return WITHIN_NOISE
 
     @property
     def keep(self) -> bool | None:
-        """Whether the draft pays here: the speed-up's interval lies above 1 and throughput does not fall.
-
-        Throughput "does not fall" when output tokens a second over the whole level are at least the baseline's. None
-        where either was not measured.
-        """
-        if self.tpot_speedup_ci is None or self.throughput_ratio is None:
-            return None
-        return self.tpot_speedup_ci[0] > 1 and self.throughput_ratio >= 1
+        """Whether the draft pays here."""
+        return None if self.decision is None else self.decision == KEEP
 
     def as_dict(self) -> dict[str, Any]:
         """The `comparison` entry of the report."""
+        first = self.outputs.first
         return {
             "baseline": self.baseline,
             "candidate": self.candidate,
             "k": self.k,
             "concurrency": self.concurrency,
+            "pairs": self.pairs,
             "tpot_speedup": self.tpot_speedup,
             "throughput_ratio": self.throughput_ratio,
             "tpot_speedup_ci": self.tpot_speedup_ci,
+            "confidence": self.confidence,
             "break_even_acceptance_length": self.break_even_acceptance_length,
+            "break_even_basis": self.break_even_basis,
+            "cost_per_accepted_token_ms": self.cost_per_accepted_token_ms,
+            "baseline_tpot_ms": self.baseline_tpot_ms,
             "by_category": {name: {"tpot_speedup": speedup} for name, speedup in self.by_category.items()},
-            "outputs": self.outputs,
-            "first_divergence": None if self.first_divergence is None else self.first_divergence.as_dict(),
+            "by_context": {name: {"tpot_speedup": speedup} for name, speedup in self.by_context.items()},
+            "outputs": self.outputs.status,
+            "outputs_checked": self.outputs.checked,
+            "differences": self.outputs.counts,
+            "first_divergence": None if first is None else first.as_dict(),
             "keep": self.keep,
+            "decision": self.decision,
         }
 
 
@@ -204,35 +160,65 @@ def compare(
     blocks: tuple[Sequence[Block], Sequence[Block]],
     seed: int,
     ties: TieRule | None,
+    levels: int = 1,
 ) -> Comparison:
-    """Compare the blocks of two runtimes, baseline first, at one level. `ties` None: outputs are not checked."""
+    """Compare the blocks of two runtimes, baseline first, at one level. `ties` None: outputs are not checked.
+
+    `levels`: how many levels are decided on in one run. The intervals are widened for them (Bonferroni), so that all of
+    them together are wrong no more often than one alone.
+    """
     # Turns give each runtime one block; after Ctrl-C the last turn may have reached only some of them.
     common = min(len(blocks[0]), len(blocks[1]))
     baseline, candidate = (list(side[:common]) for side in blocks)
     matched = pairs(baseline, candidate)
     speedup = tpot_speedup(matched)
-    stats = pooled(finished(candidate))
-    length = None if stats is None else stats.mean_acceptance_length_all_steps
-    outputs, divergence = (NOT_CHECKED, None) if ties is None else compare_outputs(matched, ties)
+    length, basis = _length(candidate)
+    confidence = 1 - (1 - CONFIDENCE) / levels
+    timed = [times for _, times in _timed(matched)]
+    base_ms, other_ms = (1000 * sum(t[side] for t in timed) / len(timed) if timed else None for side in (0, 1))
     return Comparison(
         baseline=names[0],
         candidate=names[1],
         k=k,
         concurrency=concurrency,
+        pairs=len(timed),
         tpot_speedup=speedup,
-        tpot_speedup_ci=speedup_interval(matched, seed),
+        tpot_speedup_ci=speedup_interval(matched, seed, confidence),
+        confidence=confidence,
         throughput_ratio=_ratio(output_throughput(candidate), output_throughput(baseline)),
         break_even_acceptance_length=_ratio(length, speedup),
-        by_category=_category_speedups(matched),
-        outputs=outputs,
-        first_divergence=divergence,
+        break_even_basis=basis,
+        cost_per_accepted_token_ms=_cost(length, base_ms, other_ms),
+        baseline_tpot_ms=base_ms,
+        by_category=_grouped(matched, lambda record: record.job.prompt.category),
+        by_context=_grouped(matched, lambda record: context_bucket(record.num_prompt_tokens)),
+        outputs=Outputs(NOT_CHECKED) if ties is None else compare_outputs(matched, ties),
     )
+
+
+def _length(candidate: Sequence[Block]) -> tuple[float | None, str | None]:
+    """Tokens a verify step emits: over all steps where they are counted, else over those with a draft."""
+    stats = counters(candidate)
+    if stats is None:
+        return None, None
+    if stats.mean_acceptance_length_all_steps is not None:
+        return stats.mean_acceptance_length_all_steps, "all steps"
+    return stats.mean_acceptance_length, None if stats.mean_acceptance_length is None else "steps with a draft"
+
+
+def _cost(length: float | None, base_ms: float | None, other_ms: float | None) -> float | None:
+    """What a verify step costs more than a plain one, per token accepted in it; below the baseline's TPOT it pays."""
+    if length is None or length <= 1 or base_ms is None or other_ms is None:
+        return None
+    return (other_ms * length - base_ms) / (length - 1)
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _category_speedups(matched: Sequence[Pair]) -> dict[str, float | None]:
-    names = dict.fromkeys(base.job.prompt.category for base, _ in matched)
-    return {name: tpot_speedup([pair for pair in matched if pair[0].job.prompt.category == name]) for name in names}
+def _grouped(matched: Sequence[Pair], key: Callable[[Record], str]) -> dict[str, float | None]:
+    groups: dict[str, list[Pair]] = {}
+    for pair in matched:
+        groups.setdefault(key(pair[0]), []).append(pair)
+    return {name: tpot_speedup(found) for name, found in groups.items()}

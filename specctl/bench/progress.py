@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
+    from specctl.bench.load import Block, Runner
+
 
 class Silent:
     """Says nothing."""
@@ -19,6 +21,9 @@ class Silent:
         """See `session.Progress`."""
 
     def advance(self, done: int, doing: str) -> None:
+        """See `session.Progress`."""
+
+    def seen(self, runner: Runner, concurrency: int, block: Block) -> None:
         """See `session.Progress`."""
 
     def __enter__(self) -> Silent:

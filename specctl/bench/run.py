@@ -3,84 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench import workloads
 from specctl.bench.candidates import BASELINE, MAX_K, named
-from specctl.bench.compare import TieRule
-from specctl.bench.load import EngineRunner, Runner
+from specctl.bench.journal import FileJournal, run_key
+from specctl.bench.lengths import random_prompts, stretched
+from specctl.bench.load import EngineRunner, Record, Runner
+from specctl.bench.order import Order, Outcome
+from specctl.bench.outputs import TieRule
 from specctl.bench.peers import PeerSetup, make_peers
-from specctl.bench.results import Report, Setup, build_report
+from specctl.bench.pilot import repeats_needed
+from specctl.bench.results import Setup, build_report
 from specctl.bench.session import Measured, Progress, Schedule, measure, short_jobs
 from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
 from specctl.bench.verdict import label
 from specctl.bench.workloads import Workload
 from specctl.errors import UsageError
-from specctl.spec.config import SpecDecodeConfig
 
 if TYPE_CHECKING:
     from specctl.runtime import EngineOptions, SamplingParams
 
 
-@dataclass(frozen=True)
-class Order:
-    """What the user asked for, read and checked as far as that goes without loading a model."""
-
-    target: str
-    specs: Sequence[SpecDecodeConfig]
-    workload: Workload
-    concurrency: tuple[int, ...]
-    repeats: int
-    warmup: int
-    sampling: dict[str, Any]
-    seed: int
-    peers: Sequence[str] = ()
-    peer_k: int = 4
-    peer_draft: str | None = None
-    check_outputs: bool = True
-    device: str = "auto"
-    dtype: str = "auto"
-    threads: int | None = None
-    time_limit_s: float | None = None
-
-    def __post_init__(self) -> None:
-        prompts = len(self.workload.prompts)
-        if max(self.concurrency) > prompts:
-            raise UsageError(
-                f"{prompts} prompts cannot keep {max(self.concurrency)} requests in flight",
-                help="ask for more with --num-prompts, or for a lower --concurrency",
-            )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The report, and what belongs beside it.
-
-    `failures`: why requests failed, one line each, without repeats. `notes`: where the runtime does otherwise than the
-    engine whose setting was measured.
-    """
-
-    report: Report
-    interrupted: bool
-    failures: list[str]
-    notes: list[str]
-
-
 def run(order: Order, progress: Progress) -> Outcome:
-    """Do what `order` says. Raises `SpecctlError` for a model, draft or option that cannot be used."""
+    """Do what `order` says. Raises `SpecctlError` for a model, draft, server or option that cannot be used."""
+    if order.servers is not None:
+        from specctl.bench.remote import run_servers
+
+        return run_servers(order, order.servers, progress)
+    return _run_here(order, progress)
+
+
+def _run_here(order: Order, progress: Progress) -> Outcome:
     from specctl.runtime import environment, load_target, near_tie_margin, set_threads, top_margin
 
     begun = time.perf_counter()
     if order.threads is not None:
         set_threads(order.threads)
-    sampling = _sampling(order.sampling)
+    schedule = schedule_of(order)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
-    workload = workloads.encode(order.workload, target)
+    workload = workloads.encode(_lengthened(order, target), target)
     runners = _runners(order, target, workload)
-    schedule = Schedule(order.concurrency, order.repeats, order.warmup, order.seed, sampling)
     notes = _notes(runners)
     most = environment(target)["threads"]
     if order.threads is None and target.device == "cpu" and most > 1:
@@ -88,11 +55,67 @@ def run(order: Order, progress: Progress) -> Outcome:
     facts = environment(target)
     if order.time_limit_s is not None:
         schedule = replace(schedule, time_limit_s=order.time_limit_s - (time.perf_counter() - begun))
-    measured = measure(schedule, workload, runners, progress)
-    ties = TieRule(lambda prefix: top_margin(target, list(prefix)), near_tie_margin(target))
-    setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners)
-    report = build_report(setup, measured, facts, ties if order.check_outputs else None)
-    return Outcome(report, measured.interrupted, _failures(measured, runners), notes)
+    measured = measured_with(order, schedule, workload, runners, progress)
+
+    def margin(record: Record, place: int) -> float:
+        return top_margin(target, [*record.job.prompt.token_ids, *record.token_ids[:place]])
+
+    ties = TieRule(margin, near_tie_margin(target))
+    memory = {place: runner.memory() for place, runner in enumerate(runners) if isinstance(runner, EngineRunner)}
+    setup = Setup(order.target, target.eos_token_ids, schedule, workload, runners, order.promises, memory=memory)
+    return outcome_of(setup, measured, facts, ties if order.check_outputs else None, notes)
+
+
+def schedule_of(order: Order) -> Schedule:
+    """What to measure and how often. Raises `UsageError` for sampling options that are none."""
+    per_level = None if order.num_prompts is None else order.prompts_a_level
+    return Schedule(
+        order.concurrency,
+        order.repeats,
+        order.warmup,
+        order.seed,
+        _sampling(order.sampling),
+        order.time_limit_s,
+        per_level,
+        order.arrivals,
+        order.precision,
+        order.capped,
+    )
+
+
+def _lengthened(order: Order, target: Any) -> Workload:
+    """The workload at the wanted lengths of prompts."""
+    lengths, work = order.lengths, order.workload
+    if lengths is None:
+        return work
+    if lengths.random_tokens:
+        return random_prompts(len(work.prompts) * len(lengths.tokens), lengths.tokens, target.vocab_size, order.seed)
+    return stretched(work, lengths, lambda prompt: len(workloads.tokens_of(prompt, target)), order.seed)
+
+
+def measured_with(
+    order: Order, schedule: Schedule, workload: Workload, runners: Sequence[Runner], progress: Progress
+) -> Measured:
+    """`measure`, with the journal and the pilot that the order asks for."""
+    needed: Callable[[Measured], int] | None = None
+    if order.precision is not None:
+        needed = partial(repeats_needed, precision=order.precision, seed=order.seed)
+    if order.journal is None:
+        return measure(schedule, workload, runners, progress, needed=needed)
+    with FileJournal(order.journal, run_key(order, schedule, workload, runners)) as journal:
+        return measure(schedule, workload, runners, progress, journal=journal, needed=needed)
+
+
+def outcome_of(
+    setup: Setup, measured: Measured, facts: dict[str, Any], ties: TieRule | None, notes: list[str]
+) -> Outcome:
+    """The report and what stands beside it."""
+    report, kept = build_report(setup, measured, facts, ties)
+    lines = {
+        f"request {row['request']} failed in {row['run']} at concurrency {row['concurrency']}: {row['error']}": None
+        for row in report["failures"]
+    }
+    return Outcome(report, measured.interrupted, list(lines), notes, kept)
 
 
 def shown(order: Order, progress: AbstractContextManager[Progress]) -> Outcome:
@@ -151,14 +174,3 @@ def _choose_threads(most: int, runner: Runner, schedule: Schedule, workload: Wor
     if chosen == most:
         return []
     return [f"measured with {chosen} of {most} CPU threads, the fastest in a short trial; --threads sets it"]
-
-
-def _failures(measured: Measured, runners: Sequence[Runner]) -> list[str]:
-    found = {
-        f"request {record.job.prompt.id} failed in {runners[place].name} at concurrency {level}: {record.error}": None
-        for (place, level), blocks in measured.blocks.items()
-        for block in blocks
-        for record in block.records
-        if record.failed
-    }
-    return list(found)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
+from specctl.bench.arrivals import Arrivals
 from specctl.bench.load import Block, Clock, Job, Runner
+from specctl.bench.prompt_rows import Prompt
 from specctl.bench.workloads import Workload
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 # Four rounds keep the level filled for most of a block, and at one stream a block still takes about a second.
 ROUNDS_PER_BLOCK = 4
 WARMUP_TOKENS = 32
+PILOT_REPEATS = 2
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,11 @@ class Schedule:
     """What to measure: levels of concurrency, how often, how to sample. `warmup` is in prompts a runtime and level.
 
     `time_limit_s`: no further repeat begins when it would probably end later than this, warm-up included; the first is
-    always whole. None: all repeats, however long they take.
+    always whole. None: all repeats, however long they take. `num_prompts`: prompts a repeat and level, other ones each
+    time while there are any (None: all of them, always). `arrivals` None: a closed loop, a request follows when one has
+    ended. `precision`: the first repeats decide how many are needed for intervals of at most this half-width (a share
+    of the speed-up), `repeats` being the most. `capped` False: requests that arrive on time are all taken at once, and
+    the level says only how many there can be.
     """
 
     concurrency: tuple[int, ...]
@@ -38,16 +45,21 @@ class Schedule:
     seed: int
     sampling: SamplingParams
     time_limit_s: float | None = None
+    num_prompts: int | None = None
+    arrivals: Arrivals | None = None
+    precision: float | None = None
+    capped: bool = True
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One block of jobs and the runners in the order in which they run it."""
+    """One block of jobs and the runners in the order in which they run it; `number` counts the blocks of a level."""
 
     repeat: int
     concurrency: int
     jobs: tuple[Job, ...]
     order: tuple[Runner, ...]
+    number: int = 0
 
 
 @dataclass
@@ -85,6 +97,20 @@ class Progress(Protocol):
     def advance(self, done: int, doing: str) -> None:
         """`done` more requests are through; `doing` says what comes from."""
 
+    def seen(self, runner: Runner, concurrency: int, block: Block) -> None:
+        """What a runner did with a block that counts."""
+
+
+class Journal(Protocol):
+    """Where blocks are kept so that a stopped run can go on."""
+
+    def known(self, turn: Turn, runner: int) -> Block | None:
+        """The block of this turn and runner (its place), if an earlier run finished it."""
+        ...
+
+    def keep(self, turn: Turn, runner: int, block: Block) -> None:
+        """Note a finished block."""
+
 
 def measure(
     schedule: Schedule,
@@ -92,41 +118,77 @@ def measure(
     runners: Sequence[Runner],
     progress: Progress,
     clock: Clock = time.perf_counter,
+    journal: Journal | None = None,
+    needed: Callable[[Measured], int] | None = None,
 ) -> Measured:
-    """Run the schedule. Ctrl-C ends it early with what complete blocks have shown; other errors pass through."""
-    measured = Measured()
-    warm = list(_warmup(schedule, workload, runners))
-    repeats = [list(turns) for _, turns in groupby(plan_turns(schedule, workload, runners), lambda turn: turn.repeat)]
-    progress.start(sum(len(turn.jobs) * len(turn.order) for turns in (warm, *repeats) for turn in turns))
-    begun = clock()
-    try:
-        for turn in warm:
+    """Run the schedule. Ctrl-C ends it early with what complete blocks have shown; other errors pass through.
+
+    `needed` says after the pilot's repeats how many are needed in all.
+    """
+    return _Run(schedule, workload, runners, progress, clock, journal, needed).go()
+
+
+@dataclass
+class _Run:
+    schedule: Schedule
+    workload: Workload
+    runners: Sequence[Runner]
+    progress: Progress
+    clock: Clock
+    journal: Journal | None
+    needed: Callable[[Measured], int] | None
+    measured: Measured = field(default_factory=Measured)
+
+    def go(self) -> Measured:
+        schedule, measured = self.schedule, self.measured
+        warm = list(_warmup(schedule, self.workload, self.runners))
+        turns = plan_turns(schedule, self.workload, self.runners)
+        repeats = [list(found) for _, found in groupby(turns, lambda turn: turn.repeat)]
+        self.progress.start(_requests(warm) + sum(map(_requests, repeats)))
+        begun = self.clock()
+        try:
+            self._warm_up(warm)
+            start, most = self.clock(), len(repeats)
+            for done, found in enumerate(repeats):
+                if done == PILOT_REPEATS and self.needed is not None:
+                    most = max(done, min(most, self.needed(measured)))
+                    self.progress.start(_requests(warm) + sum(map(_requests, repeats[:most])))
+                now = self.clock()
+                if done >= most or (done and _too_late(schedule, now - begun, (now - start) / done)):
+                    break
+                for turn in found:
+                    self._take(turn, most)
+                measured.repeats += 1
+        except KeyboardInterrupt:
+            measured.interrupted = True
+        return measured
+
+    def _warm_up(self, turns: Sequence[Turn]) -> None:
+        for turn in turns:
             for runner in turn.order:
                 runner.run(turn.jobs, turn.concurrency)
-                progress.advance(len(turn.jobs), "warm-up")
-        start = clock()
-        for turns in repeats:
-            now = clock()
-            if measured.repeats and _too_late(schedule, now - begun, (now - start) / measured.repeats):
-                break
-            for turn in turns:
-                _take(turn, runners, measured, progress, schedule.repeats)
-            measured.repeats += 1
-    except KeyboardInterrupt:
-        measured.interrupted = True
-    return measured
+                self.progress.advance(len(turn.jobs), "warm-up")
+
+    def _take(self, turn: Turn, repeats: int) -> None:
+        doing = f"repeat {turn.repeat + 1}/{repeats}, concurrency {turn.concurrency}"
+        for runner in turn.order:
+            place = next(place for place, known in enumerate(self.runners) if known is runner)
+            block = None if self.journal is None else self.journal.known(turn, place)
+            if block is None:
+                block = runner.run(turn.jobs, turn.concurrency)
+                if self.journal is not None:
+                    self.journal.keep(turn, place, block)
+            self.measured.blocks.setdefault((place, turn.concurrency), []).append(block)
+            self.progress.seen(runner, turn.concurrency, block)
+            self.progress.advance(len(turn.jobs), doing)
+
+
+def _requests(turns: Sequence[Turn]) -> int:
+    return sum(len(turn.jobs) * len(turn.order) for turn in turns)
 
 
 def _too_late(schedule: Schedule, passed_s: float, repeat_s: float) -> bool:
     return schedule.time_limit_s is not None and passed_s + repeat_s > schedule.time_limit_s
-
-
-def _take(turn: Turn, runners: Sequence[Runner], measured: Measured, progress: Progress, repeats: int) -> None:
-    for runner in turn.order:
-        block = runner.run(turn.jobs, turn.concurrency)
-        place = next(place for place, known in enumerate(runners) if known is runner)
-        measured.blocks.setdefault((place, turn.concurrency), []).append(block)
-        progress.advance(len(turn.jobs), f"repeat {turn.repeat + 1}/{repeats}, concurrency {turn.concurrency}")
 
 
 def plan_turns(schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -> Iterator[Turn]:
@@ -135,20 +197,48 @@ def plan_turns(schedule: Schedule, workload: Workload, runners: Sequence[Runner]
     random.Random(schedule.seed).shuffle(order)
     taken = 0
     for repeat in range(schedule.repeats):
-        jobs = _jobs(schedule, workload, repeat)
-        for level in schedule.concurrency:
+        for place, level in enumerate(schedule.concurrency):
             able = [runner for runner in order if runner.max_concurrency is None or level <= runner.max_concurrency]
-            for block in _blocks(jobs, ROUNDS_PER_BLOCK * level):
+            jobs = _jobs(schedule, workload, repeat, place)
+            # Arrivals are one stream; a closed loop may be cut anywhere.
+            size = ROUNDS_PER_BLOCK * level if schedule.arrivals is None else len(jobs)
+            for number, block in enumerate(_blocks(jobs, size)):
                 shift = taken % len(able)
-                yield Turn(repeat, level, block, tuple(able[shift:] + able[:shift]))
+                yield Turn(repeat, level, block, tuple(able[shift:] + able[:shift]), number)
                 taken += 1
 
 
-def _jobs(schedule: Schedule, workload: Workload, repeat: int) -> list[Job]:
-    return [
-        Job(index, repeat, prompt, replace(schedule.sampling, seed=request_seed(schedule.seed, repeat, index)))
-        for index, prompt in enumerate(workload.prompts)
+def _jobs(schedule: Schedule, workload: Workload, repeat: int, level: int = 0) -> list[Job]:
+    """The requests of one repeat at the level with this place: prompts that neither had before, while there are any."""
+    prompts = workload.prompts
+    count = schedule.num_prompts or len(prompts)
+    slots = max(1, len(prompts) // count)
+    first = (level * schedule.repeats + repeat) % slots * count
+    chosen = range(first, first + count)
+    seed = request_seed(schedule.seed, repeat, level)
+    times = schedule.arrivals.offsets(prompts[first : first + count], seed) if schedule.arrivals else [0.0] * count
+    jobs = [
+        Job(index, repeat, prompts[index], _sampling(schedule, prompts[index], repeat, index), at_s)
+        for index, at_s in zip(chosen, times, strict=True)
     ]
+    return sorted(jobs, key=lambda job: job.at_s)
+
+
+def _sampling(schedule: Schedule, prompt: Prompt, repeat: int, index: int) -> SamplingParams:
+    most = min(schedule.sampling.max_tokens, prompt.output_len or schedule.sampling.max_tokens)
+    return replace(schedule.sampling, seed=request_seed(schedule.seed, repeat, index), max_tokens=most)
+
+
+def uses_of_a_prompt(schedule: Schedule, workload: Workload, repeats: int) -> int:
+    """How often the most used prompt was sent to one runtime in `repeats` repeats, warm-up left out."""
+    count = schedule.num_prompts or len(workload.prompts)
+    slots = max(1, len(workload.prompts) // count)
+    used = [
+        (level * schedule.repeats + repeat) % slots
+        for level in range(len(schedule.concurrency))
+        for repeat in range(repeats)
+    ]
+    return max((used.count(slot) for slot in set(used)), default=0)
 
 
 def request_seed(seed: int, repeat: int, index: int) -> int:
@@ -174,7 +264,7 @@ def _warmup(schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -
 
 
 def short_jobs(schedule: Schedule, workload: Workload, count: int, max_tokens: int) -> tuple[Job, ...]:
-    """The first `count` prompts as jobs outside any repeat, answers cut to `max_tokens`."""
+    """The last `count` prompts, used latest, as jobs outside any repeat, answers cut to `max_tokens`."""
     short = min(schedule.sampling.max_tokens, max_tokens)
-    jobs = _jobs(schedule, workload, repeat=-1)[:count]
+    jobs = [replace(job, at_s=0.0) for job in _jobs(replace(schedule, num_prompts=None), workload, -1)[-count:]]
     return tuple(replace(job, sampling=replace(job.sampling, max_tokens=short)) for job in jobs)

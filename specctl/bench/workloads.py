@@ -1,4 +1,4 @@
-"""The prompts of a run: the bundled ones or the user's own JSONL, chosen evenly over the categories."""
+"""The prompts of a run: bundled ones or the user's own files, chosen evenly over the categories."""
 
 from __future__ import annotations
 
@@ -9,32 +9,28 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
+from specctl.bench.prompt_rows import SHAPES, Prompt, read_row
 from specctl.errors import MissingError, SpecctlError, UsageError
 from specctl.resources import bundled_dir
 
 BUNDLED_PROMPTS = "bundled"
-UNNAMED_CATEGORY = "all"
+DEMO_SET, TEXT_SET = "demo", "text"
+SETS = {DEMO_SET: "prompts.jsonl", TEXT_SET: "prompts-text.jsonl"}
 MAX_NAMED_ROWS = 5
-
-SHAPES = '{"prompt": "…"}, {"messages": [{"role", "content"}]}, or {"turns": ["…"], "category": "…"}'
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """One prompt as a conversation; `token_ids` is empty until `encode` has run."""
-
-    id: str
-    category: str
-    messages: tuple[dict[str, str], ...]
-    token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The prompts of a run in the order of their indices; `source` is `bundled` or the file's name."""
+    """The prompts of a run in the order of their indices; `source` is `bundled` or the file's name.
+
+    `random_text`: the prompts are no real text, so what is accepted says nothing. `notes`: what the user must know
+    about how they were read.
+    """
 
     source: str
     prompts: tuple[Prompt, ...]
+    random_text: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def categories(self) -> list[str]:
@@ -59,12 +55,35 @@ class Encoder(Protocol):
         ...
 
 
-def read_workload(path: str | None = None) -> Workload:
-    """Read every prompt of `path` (None: the bundled prompts).
+def read_workload(path: str | None = None, bundled: str = DEMO_SET) -> Workload:
+    """Read every prompt of `path`: a file, a folder of JSONL files (SPEED-Bench), or the name of a bundled set.
 
-    Raises `MissingError` where there is no such file, `SpecctlError` naming the lines that are not a prompt.
+    None: the set `bundled`. Raises `MissingError` where there is no such file, `SpecctlError` naming the lines that are
+    not a prompt.
     """
-    file = bundled_dir() / "prompts.jsonl" if path is None else Path(path)
+    name = bundled if path is None else path
+    if name in SETS:
+        prompts = _read_file(bundled_dir() / SETS[name])
+        return Workload(BUNDLED_PROMPTS if name == DEMO_SET else name, tuple(prompts))
+    file = Path(name)
+    prompts = _read_folder(file) if file.is_dir() else _read_file(file)
+    return Workload(name, tuple(prompts), notes=_turns_note(prompts))
+
+
+def _turns_note(prompts: Sequence[Prompt]) -> tuple[str, ...]:
+    left_out = sum(prompt.more_turns > 0 for prompt in prompts)
+    return (f"{left_out} prompts have further turns; only the first is asked",) if left_out else ()
+
+
+def _read_folder(folder: Path) -> list[Prompt]:
+    """Every `*.jsonl` of a folder; ids get the file's name in front, so that they stay apart."""
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise MissingError(f"no .jsonl file lies in {folder}")
+    return [replace(each, id=f"{file.stem}/{each.id}") for file in files for each in _read_file(file)]
+
+
+def _read_file(file: Path) -> list[Prompt]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -76,22 +95,35 @@ def read_workload(path: str | None = None) -> Workload:
         raise SpecctlError(_named(str(file), problems), help=f"a row is one of {SHAPES}")
     if not prompts:
         raise SpecctlError(f"{file} holds no prompts", help=f"write one JSON object a line: {SHAPES}")
-    return Workload(BUNDLED_PROMPTS if path is None else str(path), tuple(prompts))
+    return prompts
 
 
 def _read_rows(text: str) -> tuple[list[Prompt], list[str]]:
     prompts, problems = [], []
+    for place, number, row in _rows(text):
+        try:
+            prompts.append(read_row(json.loads(row) if isinstance(row, str) else row, number))
+        except json.JSONDecodeError as error:
+            problems.append(f"{place}, column {error.colno}: not JSON: {error.msg}")
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{place}: {error}")
+    return prompts, problems
+
+
+def _rows(text: str) -> Iterator[tuple[str, int, Any]]:
+    """Where a row stands, its number and the row: lines of JSON, or the items of one array (ShareGPT's files)."""
+    if text.lstrip().startswith("["):
+        try:
+            items = json.loads(text)
+        except (ValueError, RecursionError):
+            items = None  # its lines are told one by one
+        if isinstance(items, list) and items and isinstance(items[0], dict):
+            yield from ((f"item {number}", number, item) for number, item in enumerate(items, start=1))
+            return
     # Not splitlines(): it also cuts at characters such as U+2028 that may stand inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            prompts.append(_prompt(json.loads(line), number))
-        except json.JSONDecodeError as error:
-            problems.append(f"line {number}, column {error.colno}: not JSON: {error.msg}")
-        except (ValueError, RecursionError) as error:
-            problems.append(f"line {number}: {error}")
-    return prompts, problems
+        if line.strip():
+            yield f"line {number}", number, line
 
 
 def _named(file: str, problems: list[str]) -> str:
@@ -100,71 +132,11 @@ def _named(file: str, problems: list[str]) -> str:
     return "\n  ".join([f"{file}: {len(problems)} row(s) are no prompt", *shown, *more])
 
 
-def _prompt(row: object, number: int) -> Prompt:
-    """A row as a prompt; raises ValueError saying what was found instead."""
-    if not isinstance(row, dict):
-        raise ValueError(f"a {_kind(row)} where an object belongs")
-    category = row.get("category", UNNAMED_CATEGORY)
-    if not isinstance(category, str) or not category:
-        raise ValueError(f"category is {category!r}; it must be a non-empty string")
-    name = row.get("id", row.get("question_id", f"line-{number}"))
-    return Prompt(str(name), category, tuple(_messages(row)))
-
-
-def _messages(row: dict[str, Any]) -> list[dict[str, str]]:
-    if "messages" in row:
-        return _conversation(row["messages"])
-    if "turns" in row:
-        turns = row["turns"]
-        if not isinstance(turns, list) or not turns:
-            raise ValueError("turns must be a non-empty list of strings")
-        # Later turns need the model's own earlier answers, which differ between runtimes only if something is wrong.
-        return [{"role": "user", "content": _text(turns[0], "turns[0]")}]
-    if "prompt" in row:
-        return [{"role": "user", "content": _text(row["prompt"], "prompt")}]
-    keys = ", ".join(sorted(map(str, row))) or "none"
-    raise ValueError(f"no messages, turns or prompt (keys: {keys})")
-
-
-def _conversation(messages: object) -> list[dict[str, str]]:
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("messages must be a non-empty list")
-    found = []
-    for place, message in enumerate(messages):
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise ValueError(f"messages[{place}] must be an object with role and content")
-        content = _text(_joined(message.get("content")), f"messages[{place}].content")
-        found.append({"role": message["role"], "content": content})
-    # Training rows end with the wanted answer; here the model has to give it.
-    while found and found[-1]["role"] == "assistant":
-        found.pop()
-    if not found:
-        raise ValueError("messages holds nothing but answers of the assistant")
-    return found
-
-
-def _joined(content: object) -> object:
-    """OpenAI's list of content parts as one text; anything else unchanged."""
-    if not isinstance(content, list):
-        return content
-    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        raise ValueError("content parts other than text cannot be benchmarked")
-    return "".join(str(part.get("text", "")) for part in content)
-
-
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} is {_kind(value)}; it must be a non-empty string")
-    return value
-
-
-def _kind(value: object) -> str:
-    names = {dict: "object", list: "list", str: "blank string", bool: "boolean", int: "number", float: "number"}
-    return "null" if value is None else names.get(type(value), type(value).__name__)
-
-
-def choose(workload: Workload, categories: Sequence[str] | None = None, num_prompts: int | None = None) -> Workload:
-    """The first `num_prompts` prompts (None: all) of the wanted `categories` (None: all), taken from each in turn.
+def choose(
+    workload: Workload, categories: Sequence[str] | None = None, num_prompts: int | None = None, rounds: int = 1
+) -> Workload:
+    """Prompts of the wanted `categories` (None: all), taken from each in turn: `num_prompts` (None: all) for each of as
+    many of the `rounds` as there are prompts for.
 
     Raises `UsageError` for a category that is not there and for more prompts than there are: repeating prompts would
     flatter every method that remembers text.
@@ -175,9 +147,12 @@ def choose(workload: Workload, categories: Sequence[str] | None = None, num_prom
             raise UsageError(f"no prompts of category {name!r}", help=f"the categories here are {', '.join(known)}")
     wanted = known if categories is None else list(dict.fromkeys(categories))
     mixed = list(_in_turn([[p for p in workload.prompts if p.category == name] for name in wanted]))
-    if num_prompts is not None and num_prompts > len(mixed):
+    if num_prompts is None:
+        return replace(workload, prompts=tuple(mixed))
+    if num_prompts > len(mixed):
         raise UsageError(f"{num_prompts} prompts are wanted, {len(mixed)} are there", help="give more with --prompts")
-    return replace(workload, prompts=tuple(mixed[:num_prompts]))
+    filled = max(1, min(rounds, len(mixed) // num_prompts))
+    return replace(workload, prompts=tuple(mixed[: num_prompts * filled]))
 
 
 def _in_turn(groups: list[list[Prompt]]) -> Iterator[Prompt]:
@@ -187,10 +162,18 @@ def _in_turn(groups: list[list[Prompt]]) -> Iterator[Prompt]:
 
 def encode(workload: Workload, target: Encoder) -> Workload:
     """The same workload with token ids: through the chat template where the target has one, else the bare text."""
-    return replace(workload, prompts=tuple(replace(p, token_ids=tuple(_encode(p, target))) for p in workload.prompts))
+    return replace(workload, prompts=tuple(replace(p, token_ids=tuple(tokens_of(p, target))) for p in workload.prompts))
 
 
-def _encode(prompt: Prompt, target: Encoder) -> list[int]:
+def tokens_of(prompt: Prompt, target: Encoder) -> list[int]:
+    """Token ids of one prompt."""
+    if prompt.token_ids:
+        return list(prompt.token_ids)
     if target.has_chat_template:
         return target.encode_chat([dict(message) for message in prompt.messages])
-    return target.encode("\n\n".join(message["content"] for message in prompt.messages))
+    return target.encode(as_text(prompt))
+
+
+def as_text(prompt: Prompt) -> str:
+    """A conversation as plain text, for models and endpoints without a chat form."""
+    return "\n\n".join(message["content"] for message in prompt.messages)

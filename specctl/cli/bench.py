@@ -2,167 +2,170 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from specctl.errors import EXIT_FINDINGS, EXIT_OK, MissingError, SpecctlError, UsageError
+from specctl.cli.bench_options import (
+    OutputOptions,
+    RunOptions,
+    SamplingOptions,
+    UrlOptions,
+    WorkOptions,
+    levels,
+    split_target,
+    write,
+)
+from specctl.cli.option_groups import taking
+from specctl.errors import EXIT_FINDINGS, EXIT_OK, SpecctlError
 
 if TYPE_CHECKING:
-    from specctl.bench.results import Report
-    from specctl.bench.run import Outcome
-    from specctl.bench.workloads import Workload
+    from specctl.bench.gate import Gate
+    from specctl.bench.order import Order, Outcome
     from specctl.cli.settings import Settings
     from specctl.spec import SpecDecodeConfig
 
 EXIT_INTERRUPTED = 130
-BUNDLED_COUNT = 16
-DEFAULT_REPEATS = 5
-# From loading on; a bench without options then ends within two minutes on a slow or busy machine too.
-DEFAULT_LIMIT_S = 105.0
 MAX_NAMED_FAILURES = 5
-FORMATS = ("text", "json")
-
-Opt = typer.Option
 
 
-def command(
+def _bench(
     ctx: typer.Context,
-    target: Annotated[str | None, typer.Argument(help="Folder, GGUF file, cached id or bundled name. [demo]")] = None,
-    methods: Annotated[
-        str | None, Opt(help="Methods to measure: ngram,draft_model. Plain decoding always runs.")
-    ] = None,
-    k: Annotated[str, Opt("--k", help="Drafted tokens a step for --methods: 4, 2,4 or 1..7.")] = "4",
-    draft: Annotated[list[str] | None, Opt(metavar="METHOD=MODEL", help="The draft of a method.")] = None,
-    concurrency: Annotated[str, Opt(help="Requests in flight: 1,2,4,8.")] = "1,8",
-    num_prompts: Annotated[int | None, Opt(min=1, help="How many prompts. [16 bundled, or all of --prompts]")] = None,
-    output_len: Annotated[int, Opt(min=1, help="At most this many new tokens a request.")] = 128,
-    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits into 105 s]")] = None,
-    warmup: Annotated[int, Opt(min=0, help="Uncounted prompts for each runtime and level.")] = 4,
-    prompts: Annotated[str | None, Opt(metavar="FILE", help="JSONL rows: prompt, messages or turns.")] = None,
-    categories: Annotated[str | None, Opt(help="Only prompts of these categories.")] = None,
-    temperature: Annotated[float, Opt(help="0 is greedy.")] = 0.0,
-    top_p: Annotated[float, Opt(help="1 is off.")] = 1.0,
-    top_k: Annotated[int, Opt(help="0 is off.")] = 0,
-    min_p: Annotated[float, Opt(help="0 is off.")] = 0.0,
-    seed: Annotated[int, Opt(help="Of sampling, the order of turns and the intervals.")] = 0,
-    against: Annotated[str, Opt(help="transformers, transformers-lookup, transformers-assisted.")] = "",
-    device: Annotated[str, Opt(help="auto, cpu, cuda.")] = "auto",
-    dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto",
-    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [the fastest in a short trial]")] = None,
-    release: Annotated[str | None, Opt(help="The engine release that the settings are written for.")] = None,
-    output_json: Annotated[str | None, Opt(metavar="FILE", help="Write the report as JSON.")] = None,
-    check_outputs: Annotated[bool, Opt("--check-outputs/--no-check-outputs", help="Compare outputs.")] = True,
-    format: Annotated[str, Opt(help="On standard output: text or json.")] = "text",
-    quiet: Annotated[bool, Opt("--quiet", "-q", help="No progress.")] = False,
+    run: RunOptions,
+    work: WorkOptions,
+    sampling: SamplingOptions,
+    urls: UrlOptions,
+    output: OutputOptions,
 ) -> int:
     """Parse, call, render, exit."""
-    from specctl.bench import candidates, peers, progress
-    from specctl.bench.run import Order, shown
+    from specctl.bench import progress
+    from specctl.bench.run import shown
 
-    if format not in FORMATS:
-        raise UsageError(f"--format is {format!r}; it must be text or json")
-    if output_json is not None:
-        _check_writable(Path(output_json))
-    target, given = _settings(ctx.obj, target, release)
-    drafts = candidates.draft_options(draft or [])
-    ks = candidates.number_list(k, "--k", largest=candidates.MAX_K)
-    specs = candidates.choose_specs(given, methods, ks, drafts, target)
-    order = Order(
+    gate = output.check()
+    order = _order(ctx.obj, run, work, sampling, urls)
+    outcome = shown(order, progress.choose(run.quiet))
+    _render(outcome, output.format, output.save_detailed)
+    _write_files(outcome, output)
+    return _status(outcome, gate)
+
+
+command = taking(_bench, RunOptions, WorkOptions, SamplingOptions, UrlOptions, OutputOptions)
+
+
+def _order(
+    settings: Settings, run: RunOptions, work: WorkOptions, sampling: SamplingOptions, urls: UrlOptions
+) -> Order:
+    """Everything that was typed, read and checked as far as that goes without loading a model."""
+    from specctl.bench import candidates, goodput, peers
+    from specctl.bench.order import Order
+
+    typed, promises = split_target(run.target or [], work.goodput or [])
+    servers = urls.servers()
+    target, given = _settings(settings, typed, run.release, servers is not None)
+    drafts = candidates.draft_options(run.draft or [])
+    ks = candidates.number_list(run.k, "--k", largest=candidates.MAX_K)
+    specs = given if servers else candidates.choose_specs(given, run.methods, ks, drafts, target)
+    arrivals = work.arrivals()
+    turns = run.most_repeats * len(levels(run.concurrency, arrivals, 1)[0])
+    workload = work.workload(_bundled_set(target, servers is not None), turns)
+    concurrency, capped = levels(run.concurrency, arrivals, work.count or len(workload.prompts))
+    return Order(
         target=target,
         specs=specs,
-        workload=_workload(prompts, categories, num_prompts),
-        concurrency=tuple(candidates.number_list(concurrency, "--concurrency")),
-        repeats=DEFAULT_REPEATS if repeats is None else repeats,
-        time_limit_s=DEFAULT_LIMIT_S if repeats is None else None,
-        warmup=warmup,
-        sampling={"temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "max_tokens": output_len},
-        seed=seed,
-        peers=peers.peer_names(against),
+        workload=workload,
+        concurrency=concurrency,
+        capped=capped,
+        repeats=run.most_repeats,
+        time_limit_s=run.time_limit_s,
+        precision=run.precision,
+        warmup=run.warmup,
+        sampling=sampling.sampling(),
+        seed=run.seed,
+        num_prompts=work.count,
+        arrivals=arrivals,
+        lengths=work.lengths(),
+        promises=goodput.read_promises(promises),
+        journal=None if run.resume is None else Path(run.resume),
+        servers=servers,
+        peers=peers.peer_names(run.against),
         peer_k=ks[-1],
         peer_draft=candidates.assistant(specs, drafts, target),
-        check_outputs=check_outputs,
-        device=device,
-        dtype=dtype,
-        threads=threads,
+        check_outputs=run.check_outputs,
+        device=run.device,
+        dtype=run.dtype,
+        threads=run.threads,
     )
-    outcome = shown(order, progress.choose(quiet))
-    _render(outcome, format, output_json)
-    return _status(outcome)
 
 
-def _settings(settings: Settings, target: str | None, release: str | None) -> tuple[str, list[SpecDecodeConfig]]:
+def _settings(
+    settings: Settings, target: str | None, release: str | None, remote: bool
+) -> tuple[str, list[SpecDecodeConfig]]:
     """The target and the settings of the command line; diagnostics are printed, an error ends the command."""
     from specctl.bench.candidates import common_target
 
     options: dict[str, Any] = {} if release is None else {"release": release}
-    if target is None:
+    if target is None and not remote:
         read = [spec for spec, _ in settings.resolve(**options) if spec is not None]
         target = common_target(None, read)
-    specs = [spec for spec, _ in settings.require(target=target, **options)]
+    specs = [spec for spec, _ in settings.require(**({} if target is None else {"target": target}), **options)]
     if settings and not specs:
         raise SpecctlError(
             "the setting leaves speculation off, so there is nothing to measure", help="name a method, or leave it out"
         )
     for spec in specs:
-        if spec.target not in (None, target):
+        if target is not None and spec.target not in (None, target):
             print(f"note: {spec.origin.source} is for {spec.target}; it is measured on {target}", file=sys.stderr)
-    return target, specs
+    return target or "", specs
 
 
-def _workload(prompts: str | None, categories: str | None, num_prompts: int | None) -> Workload:
-    from specctl.bench.workloads import choose, read_workload
+def _bundled_set(target: str, remote: bool) -> str:
+    """The demo knows only what its own generator writes; every other model gets prompts in plain English."""
+    from specctl.bench.candidates import DEFAULT_TARGET
+    from specctl.bench.workloads import DEMO_SET, TEXT_SET
 
-    wanted = None if categories is None else [name.strip() for name in categories.split(",") if name.strip()]
-    count = BUNDLED_COUNT if prompts is None and num_prompts is None else num_prompts
-    return choose(read_workload(prompts), wanted, count)
-
-
-def _check_writable(file: Path) -> None:
-    """Raise `MissingError` where the report could not be written after the run."""
-    try:
-        if file.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
-        if file.exists():
-            file.open("a").close()
-        else:
-            tempfile.TemporaryFile(dir=file.parent).close()
-    except OSError as error:
-        raise MissingError(f"cannot write {file}: {error.strerror or error}") from None
+    return DEMO_SET if target == DEFAULT_TARGET and not remote else TEXT_SET
 
 
-def _render(outcome: Outcome, format: str, output_json: str | None) -> None:
+def _render(outcome: Outcome, format: str, detailed: bool) -> None:
+    from specctl.bench.formats import as_text
     from specctl.bench.report import show
 
-    if format == "json":
-        sys.stdout.write(_json(outcome.report))
-    else:
+    if format == "text":
         show(outcome.report)
+    else:
+        sys.stdout.write(as_text(outcome.report, format, detailed))
     for line in [*(f"note: {note}" for note in outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
         print(line, file=sys.stderr)
-    if output_json is not None:
-        _write(Path(output_json), outcome.report)
+    if len(outcome.failures) > MAX_NAMED_FAILURES:
+        print(f"and {len(outcome.failures) - MAX_NAMED_FAILURES} more failed; --output-json has all", file=sys.stderr)
 
 
-def _write(file: Path, report: Report) -> None:
-    """Last of all, so that a full disk costs the file and not the figures."""
-    try:
-        file.write_text(_json(report), encoding="utf-8")
-    except OSError as error:
-        raise MissingError(f"cannot write {file}: {error.strerror or error}") from None
+def _write_files(outcome: Outcome, output: OutputOptions) -> None:
+    from specctl.bench import advice
+    from specctl.bench.formats import as_text
+
+    if output.output_json is not None:
+        write(output.output_json, as_text(outcome.report, "json", output.save_detailed))
+    if output.html is not None:
+        from specctl.bench.page import page
+
+        write(output.html, page([outcome.report]))
+    if output.write_preset is not None and outcome.kept is not None:
+        write(output.write_preset, advice.preset(outcome.kept, outcome.report))
+    elif output.write_preset is not None:
+        why = "the verdict keeps no setting that is known"
+        print(f"note: no preset is written to {output.write_preset}: {why}", file=sys.stderr)
 
 
-def _json(report: Report) -> str:
-    return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _status(outcome: Outcome) -> int:
+def _status(outcome: Outcome, wall: Gate | None) -> int:
+    from specctl.bench.gate import check
     from specctl.bench.results import differing
 
+    broken = [] if wall is None else check(outcome.report, wall)
+    for line in broken:
+        print(f"gate: {line}", file=sys.stderr)
     if outcome.interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_FINDINGS if differing(outcome.report) or outcome.failures else EXIT_OK
+    return EXIT_FINDINGS if broken or differing(outcome.report) or outcome.failures else EXIT_OK

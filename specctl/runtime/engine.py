@@ -9,6 +9,7 @@ engine knows no method by name: a proposer, or none, is handed to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from torch import Tensor
@@ -23,7 +24,7 @@ from specctl.runtime.request import Emission, Request, TokenLogprobs
 from specctl.runtime.sampling import probabilities, request_seed
 from specctl.runtime.scheduler import Chunk, Scheduler
 from specctl.runtime.sequence import Sequence
-from specctl.runtime.stats import SpecStats
+from specctl.runtime.stats import SpecStats, StepTimes
 from specctl.runtime.target import Target
 from specctl.runtime.text import TextStream
 from specctl.runtime.verify import Outcome
@@ -60,6 +61,7 @@ class Engine:
         self.target = target
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
+        self.times = StepTimes()
         self._proposer = proposer
         self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
@@ -144,10 +146,14 @@ class Engine:
         decodes, chunks = self._scheduler.plan()
         if not decodes and not chunks:
             return []
+        began = perf_counter()
         drafts = self._draft(decodes)
+        drafted = perf_counter()
         batch = make_batch(decodes, drafts, chunks)
         logits, hidden = self._forward(batch)
         emissions = self._verify(decodes, drafts, logits, hidden, batch)
+        if not chunks:
+            self.times.add(drafted - began, perf_counter() - drafted)
         return emissions + self._finish_prefills(chunks, logits, hidden, batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:

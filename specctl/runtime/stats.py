@@ -8,6 +8,22 @@ from itertools import pairwise, zip_longest
 
 
 @dataclass
+class StepTimes:
+    """Seconds spent drafting and verifying (the target's forward and the judging) in steps without prefill.
+
+    On a GPU the judging waits for the forward, so the sum is right and neither part runs into the other.
+    """
+
+    draft_s: float = 0.0
+    verify_s: float = 0.0
+
+    def add(self, draft_s: float, verify_s: float) -> None:
+        """One more step."""
+        self.draft_s += draft_s
+        self.verify_s += verify_s
+
+
+@dataclass
 class SpecStats:
     """Counts of drafted and accepted tokens over verify steps.
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specctl.bench.compare import Comparison
 from specctl.bench.load import Block, Job, Record
-from specctl.bench.workloads import Prompt, Workload
+from specctl.bench.outputs import Outputs
+from specctl.bench.prompt_rows import Prompt
+from specctl.bench.workloads import Workload
 from specctl.errors import SpecctlError
 from specctl.runtime import Emission, Request, SamplingParams, SpecStats
+from specctl.runtime.stats import StepTimes
 
 
 class Clock:
@@ -38,6 +42,7 @@ class ScriptedEngine:
         self.script = script
         self.step_s = step_s
         self.stats = stats
+        self.times = StepTimes()
         self.refused = -1
         self.broken = -1
         self.interrupt_at: int | None = None
@@ -116,3 +121,33 @@ def workload(*categories: str) -> Workload:
     """One encoded prompt for each category named, `p0`, `p1`, …; prompt i is the token i."""
     prompts = [Prompt(f"p{i}", name, ({"role": "user", "content": "x"},), (i,)) for i, name in enumerate(categories)]
     return Workload("bundled", tuple(prompts))
+
+
+def compared(
+    name: str = "ngram",
+    level: int = 1,
+    speedup: float = 1.2,
+    ci: list[float] | None = None,
+    ratio: float | None = 1.1,
+    k: int | None = 4,
+    outputs: Outputs | None = None,
+) -> Comparison:
+    """A comparison with these figures; nothing else was measured."""
+    return Comparison(
+        baseline="baseline",
+        candidate=name,
+        k=k,
+        concurrency=level,
+        tpot_speedup=speedup,
+        tpot_speedup_ci=ci,
+        throughput_ratio=ratio,
+        break_even_acceptance_length=None,
+        by_category={},
+        outputs=outputs or Outputs("identical"),
+        by_context={},
+        confidence=0.95,
+        break_even_basis=None,
+        cost_per_accepted_token_ms=None,
+        baseline_tpot_ms=None,
+        pairs=8,
+    )

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
-from specctl.bench.compare import (
-    Comparison,
-    Divergence,
-    TieRule,
-    compare,
-    compare_outputs,
-    first_difference,
-    pairs,
-    speedup_interval,
-    tpot_speedup,
-)
+from specctl.bench.compare import compare, pairs, speedup_interval, tpot_speedup
 from specctl.bench.load import Record
+from specctl.bench.outputs import TieRule
 from specctl.runtime import SpecStats
-from tests.bench.stand_ins import block, record
+from tests.bench.stand_ins import block, compared, record
 
 
 def grid(
@@ -91,67 +80,8 @@ def test_drift_of_a_whole_repeat_hits_both_and_cancels() -> None:
     assert speedup_interval(slowed, 0) == [pytest.approx(2.0), pytest.approx(2.0)]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "place"),
-    [([], [], None), ([1, 2], [1, 2], None), ([1, 2], [1, 3], 1), ([1, 2], [1, 2, 3], 2), ([], [1], 0)],
-)
-def test_first_difference(one: list[int], other: list[int], place: int | None) -> None:
-    assert first_difference(one, other) == place
-
-
-class Margins:
-    """Answers `by_length[length of prefix]` and counts how often it was asked."""
-
-    def __init__(self, by_length: dict[int, float]) -> None:
-        self.by_length = by_length
-        self.asked: list[Sequence[int]] = []
-
-    def __call__(self, prefix: Sequence[int]) -> float:
-        self.asked.append(prefix)
-        return self.by_length[len(prefix)]
-
-
-def outputs(base: Sequence[int], *others: Sequence[int]) -> list[tuple[Record, Record]]:
-    return [(record(0, repeat, tokens=base), record(0, repeat, tokens=other)) for repeat, other in enumerate(others)]
-
-
-def test_identical_outputs_cost_no_forward() -> None:
-    margins = Margins({})
-    assert compare_outputs(outputs([1, 2], [1, 2]), TieRule(margins, 1e-3)) == ("identical", None)
-    assert margins.asked == []
-
-
-def test_a_near_tie_is_told_with_its_margin_and_asked_once() -> None:
-    """The prompt of a stand-in record is the token 1; two tokens are common, so the prefix is 1, 7, 8."""
-    margins = Margins({3: 4e-4})
-    found = compare_outputs(outputs([7, 8, 9], [7, 8, 3], [7, 8, 4, 4]), TieRule(margins, 1e-3))
-    assert found == ("near-tie", Divergence(0, 2, 4e-4))
-    assert margins.asked == [[1, 7, 8]]
-
-
-def test_a_margin_at_the_limit_is_still_a_tie() -> None:
-    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 1e-3}), 1e-3))[0] == "near-tie"
-
-
-def test_without_tolerance_only_an_exact_tie_passes() -> None:
-    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 0.0}), 0.0))[0] == "near-tie"
-    assert compare_outputs(outputs([7], [8]), TieRule(Margins({1: 1e-9}), 0.0))[0] == "different"
-
-
-def test_a_real_difference_wins_over_an_earlier_near_tie() -> None:
-    matched = [*outputs([7, 8, 9], [7, 8, 3]), (record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
-    found = compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2.5}), 1e-3))
-    assert found == ("different", Divergence(5, 0, 2.5))
-
-
-def test_an_output_that_ends_early_differs_whatever_the_margin() -> None:
-    margins = Margins({})
-    assert compare_outputs(outputs([7, 8], [7]), TieRule(margins, 1e9)) == ("different", Divergence(0, 1, None))
-    assert margins.asked == []
-
-
-def test_nothing_to_compare_is_not_identical() -> None:
-    assert compare_outputs([], TieRule(Margins({}), 1e-3)) == ("not-checked", None)
+def never(base: Record, place: int) -> float:
+    raise AssertionError(f"nothing differs, yet the margin at {place} of {base.job.prompt.id} was asked")
 
 
 def stats(drafted: int, accepted: int, empty: int) -> SpecStats:
@@ -172,10 +102,14 @@ def test_a_whole_comparison() -> None:
             duration_s=1.5,
         )
     ]
-    found = compare(("baseline", "ngram"), 4, 1, (base, fast), 0, TieRule(Margins({}), 1e-3)).as_dict()
+    found = compare(("baseline", "ngram"), 4, 1, (base, fast), 0, TieRule(never, 1e-3)).as_dict()
     assert found["tpot_speedup"] == pytest.approx(2.0)
     assert found["throughput_ratio"] == pytest.approx(2.0 / 1.5)
     assert found["break_even_acceptance_length"] == pytest.approx(2.5 / 2.0)
+    assert found["break_even_basis"] == "all steps"
+    # A verify step takes 10 ms * 2.5, 5 ms more than a plain one, and brings 1.5 accepted tokens.
+    assert found["cost_per_accepted_token_ms"] == pytest.approx(5 / 1.5)
+    assert found["by_context"] == {"0-255": {"tpot_speedup": pytest.approx(2.0)}}
     assert found["by_category"] == {
         "coding": {"tpot_speedup": pytest.approx(3.0)},
         "all": {"tpot_speedup": pytest.approx(1.0)},
@@ -189,35 +123,34 @@ def test_a_block_that_only_one_side_ran_does_not_count() -> None:
     assert found.throughput_ratio == pytest.approx(1.0)
 
 
-def comparison(ci: list[float] | None, ratio: float | None) -> Comparison:
-    return Comparison("baseline", "ngram", 4, 1, 1.2, ci, ratio, None, {}, "identical", None)
-
-
 @pytest.mark.parametrize(
-    ("ci", "ratio", "keep"),
+    ("speedup", "ci", "ratio", "decision"),
     [
-        ([1.01, 1.4], 1.0, True),
-        ([1.0, 1.4], 1.2, False),
-        ([0.9, 1.4], 1.2, False),
-        ([1.2, 1.4], 0.999, False),
-        (None, 1.2, None),
-        ([1.2, 1.4], None, None),
+        (1.2, [1.01, 1.4], 1.0, "keep"),
+        (1.2, [1.0, 1.4], 1.2, "within noise"),
+        (1.2, [0.9, 1.4], 1.2, "within noise"),
+        (1.2, [1.1, 1.4], 0.999, "within noise"),
+        (1.2, [1.1, 1.4], 0.98, "drop"),
+        (1.019, [1.01, 1.03], 1.2, "within noise"),
+        (1.02, [1.01, 1.03], 1.2, "keep"),
+        (0.9, [0.8, 0.99], 1.0, "drop"),
+        (0.981, [0.97, 0.99], 0.9, "within noise"),
+        (0.9, [0.8, 1.0], 0.9, "within noise"),
+        (1.2, None, 1.2, None),
+        (1.2, [1.1, 1.4], None, None),
     ],
 )
-def test_keep(ci: list[float] | None, ratio: float | None, keep: bool | None) -> None:
-    assert comparison(ci, ratio).keep is keep
+def test_decision(speedup: float, ci: list[float] | None, ratio: float | None, decision: str | None) -> None:
+    found = compared(speedup=speedup, ci=ci, ratio=ratio)
+    assert found.decision == decision
+    assert found.keep is (None if decision is None else decision == "keep")
 
 
 def test_an_unmeasured_comparison_is_null_throughout() -> None:
-    found = compare(("baseline", "ngram"), 4, 1, ([], []), 0, TieRule(Margins({}), 1e-3)).as_dict()
+    found = compare(("baseline", "ngram"), 4, 1, ([], []), 0, TieRule(never, 1e-3)).as_dict()
     measured = ("tpot_speedup", "tpot_speedup_ci", "throughput_ratio", "break_even_acceptance_length", "keep")
     assert [found[name] for name in measured] == [None] * 5
     assert found["outputs"] == "not-checked"
-
-
-def test_divergence_form() -> None:
-    found = replace(comparison(None, None), first_divergence=Divergence(3, 17, 0.5)).as_dict()
-    assert found["first_divergence"] == {"request": 3, "token": 17, "margin": 0.5}
 
 
 def test_the_interval_has_the_width_of_the_normal_one() -> None:
@@ -225,11 +158,6 @@ def test_the_interval_has_the_width_of_the_normal_one() -> None:
     matched = [(record(n, tpot_s=1.0), record(n, tpot_s=0.9 if n % 2 else 1.1)) for n in range(400)]
     interval = speedup_interval(matched, 0)
     assert interval == [pytest.approx(1 / 1.0098, abs=0.001), pytest.approx(1 / 0.9902, abs=0.001)]
-
-
-def test_the_first_of_two_near_ties_is_told() -> None:
-    matched = [*outputs([7, 8, 9], [7, 8, 3]), (record(5, tokens=[7, 8]), record(5, tokens=[6, 8]))]
-    assert compare_outputs(matched, TieRule(Margins({3: 1e-6, 1: 2e-6}), 1e-3)) == ("near-tie", Divergence(0, 2, 1e-6))
 
 
 def test_the_mix_of_categories_does_not_widen_the_interval() -> None:

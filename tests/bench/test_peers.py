@@ -8,7 +8,7 @@ import pytest
 
 from specctl.bench.load import EngineRunner, Job, Runner
 from specctl.bench.peers import PEERS, PeerSetup, make_peers, peer_names
-from specctl.bench.workloads import Prompt
+from specctl.bench.prompt_rows import Prompt
 from specctl.errors import UsageError
 from specctl.runtime import EngineOptions, SamplingParams, load_target, make_engine
 from tests.runtime.kit import build

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from specctl.bench.compare import TieRule
 from specctl.bench.load import Block, Job, Record
+from specctl.bench.outputs import TieRule
 from specctl.bench.report import plain, show
 from specctl.bench.results import Setup, build_report, differing, num_failed
 from specctl.bench.session import Measured, Schedule, measure
@@ -66,7 +66,7 @@ def report_of(*runners: Steady, levels: tuple[int, ...] = (1, 4), **sampling: An
     work = workload("coding", "math", "summarization", "writing")
     measured = measure(schedule, work, runners, Told())
     setup = Setup("demo", frozenset({2}), schedule, work, runners)
-    return build_report(setup, measured, ENVIRONMENT, TieRule(lambda _: 0.5, 1e-3))
+    return build_report(setup, measured, ENVIRONMENT, TieRule(lambda *_: 0.5, 1e-3))[0]
 
 
 def usual() -> dict[str, Any]:
@@ -82,19 +82,26 @@ def usual() -> dict[str, Any]:
 RUN_KEYS = """name k spec concurrency requests failed num_verify_steps num_drafts num_draft_tokens num_accepted_tokens
 acceptance_rate mean_acceptance_length mean_acceptance_length_all_steps acceptance_per_position
 conditional_acceptance_per_position acceptance_length_histogram by_category ttft_ms tpot_ms e2e_ms output_tokens
-output_throughput total_throughput duration_s"""
+output_throughput total_throughput duration_s by_context chunk_gap_ms input_tokens draft_time_share verify_time_share
+request_rate request_goodput goodput_share kv_cache_bytes draft_weight_bytes draft_kv_cache_bytes per_request std_ms
+tpot_ms_ci output_throughput_ci"""
 COMPARISON_KEYS = """baseline candidate k concurrency tpot_speedup throughput_ratio tpot_speedup_ci
-break_even_acceptance_length by_category outputs first_divergence keep"""
+break_even_acceptance_length by_category outputs first_divergence keep by_context confidence pairs break_even_basis
+cost_per_accepted_token_ms baseline_tpot_ms outputs_checked differences decision"""
 
 
 def test_the_shape_is_the_designs() -> None:
     report = usual()
-    assert list(report) == ["format_version", "environment", "workload", "runs", "comparison", "verdict"]
+    assert list(report) == [
+        *("format_version", "environment", "workload", "runs", "comparison", "verdict", "failures", "notes"),
+    ]
     for run in report["runs"]:
         assert sorted(run) == sorted(RUN_KEYS.split())
     for row in report["comparison"]:
         assert sorted(row) == sorted(COMPARISON_KEYS.split())
-    assert sorted(report["verdict"]) == ["keep_up_to_concurrency", "text"]
+    assert sorted(report["verdict"]) == sorted(
+        ["keep_up_to_concurrency", "text", "candidate", "k", "best_k", "by_concurrency", "settings"]
+    )
     json.dumps(report, allow_nan=False)
 
 
@@ -123,9 +130,11 @@ def test_the_workload_describes_prompts_and_answers() -> None:
 def test_a_wrong_output_is_found_and_fails() -> None:
     report = report_of(Steady("baseline", 0.01), Steady("ngram", 0.005, NGRAM, tokens=(7, 5, 9, 2)), levels=(1,))
     [row] = differing(report)
-    assert row["first_divergence"] == {"request": 0, "token": 1, "margin": 0.5}
+    assert row["first_divergence"] == {"request": 0, "token": 1, "margin": 0.5, "kind": "real", "unit": "token"}
+    assert row["differences"] == {"real": 8}
     assert "Do not use it: ngram (k=4)" in report["verdict"]["text"]
-    assert "ngram (k=4) at concurrency 1, different: request p0, token 1, logit margin 0.5." in plain(report)
+    told = "ngram (k=4) at concurrency 1, different (8 real of 8 outputs): request p0, token 1, logit margin 0.5."
+    assert told in " ".join(plain(report).split())
 
 
 @pytest.mark.parametrize("method", ["synthetic", "typical", "relaxed"])
@@ -151,7 +160,7 @@ def test_peers_do_not_enter_the_verdict() -> None:
 
 def test_text_fits_into_100_columns_and_names_everything() -> None:
     text = plain(usual())
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.split("To run it:")[0].splitlines())) <= 100
     for expected in (
         "demo, float32 on cpu, 2 threads",
         "4 prompts (1 coding, 1 math, 1 summarization, 1 writing), at most 64 new tokens, greedy, 2 repeats",
@@ -163,6 +172,26 @@ def test_text_fits_into_100_columns_and_names_everything() -> None:
         "Keep draft_model (k=4) at every concurrency tested, up to 4",
     ):
         assert expected in " ".join(text.split())
+
+
+def test_a_narrow_terminal_gets_80_columns_and_keeps_the_answer() -> None:
+    text = plain(usual(), 80)
+    assert max(map(len, text.split("To run it:")[0].splitlines())) <= 80
+    header = next(line for line in text.splitlines() if line.startswith("method"))
+    assert [name for name in ("TPOT ms", "speed-up [95 %]", "outputs", "TTFT ms") if name in header] == [
+        "TPOT ms",
+        "speed-up [95 %]",
+        "outputs",
+    ]
+
+
+def test_the_setting_to_paste_is_one_line_each() -> None:
+    lines = plain(usual()).split("To run it:\n")[1].splitlines()
+    assert lines[0] == (
+        "vllm 0.31.0: --speculative-config "
+        """'{"method": "draft_model", "model": "demo-draft", "num_speculative_tokens": 4}'"""
+    )
+    assert lines[1].startswith("sglang 0.5.22: --speculative-algorithm STANDALONE")
 
 
 def test_the_main_table_row_by_row() -> None:
@@ -192,7 +221,7 @@ def test_many_categories_are_spread_over_tables() -> None:
     work = workload(*(f"category-{n}" for n in range(6)))
     runners = [Steady("baseline", 0.01), Steady("ngram", 0.008, NGRAM)]
     setup = Setup("demo", frozenset({2}), schedule, work, runners)
-    text = plain(build_report(setup, measure(schedule, work, runners, Told()), ENVIRONMENT, None))
+    text = plain(build_report(setup, measure(schedule, work, runners, Told()), ENVIRONMENT, None)[0])
     assert text.count("acceptance length and speed-up by category") == 2
     assert max(len(line) for line in text.splitlines() if line.startswith(("ngram", "method"))) <= 100
 
@@ -201,7 +230,7 @@ def test_an_interrupted_run_without_blocks_still_prints() -> None:
     schedule = Schedule((1, 8), 5, 4, 0, SamplingParams())
     runners = [Steady("baseline", 0.01), Steady("ngram", 0.008, NGRAM)]
     setup = Setup("demo", frozenset({2}), schedule, workload("coding", "math"), runners)
-    report = build_report(setup, Measured(interrupted=True), ENVIRONMENT, None)
+    report, _ = build_report(setup, Measured(interrupted=True), ENVIRONMENT, None)
     json.dumps(report, allow_nan=False)
     assert report["workload"]["ended_by_eos_share"] is None
     assert {run["tpot_ms"]["mean"] for run in report["runs"]} == {None}

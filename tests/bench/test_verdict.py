@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from specctl.bench.compare import Comparison, Divergence
+from specctl.bench.compare import Comparison
+from specctl.bench.outputs import Divergence, Outputs
 from specctl.bench.verdict import judge
+from tests.bench.stand_ins import compared
 
 
 def row(
@@ -13,7 +15,7 @@ def row(
 ) -> Comparison:
     ci = [speedup - 0.05, speedup + 0.05]
     where = Divergence(1, 17, 0.5) if outputs == "different" else None
-    return Comparison("baseline", name, k, level, speedup, ci, ratio, None, {}, outputs, where)
+    return compared(name, level, speedup, ci, ratio, k, Outputs(outputs, where))
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,23 @@ def test_different_outputs_come_first() -> None:
 
 def test_no_comparison_no_verdict() -> None:
     assert judge([]).keep_up_to_concurrency is None
+
+
+def test_each_level_names_its_best_candidate_and_decision() -> None:
+    rows = [row("ngram", 1, 1.9), row("ngram", 8, 0.8), row("draft_model", 1, 1.2), row("draft_model", 8, 0.9)]
+    levels = [(level.concurrency, level.best.candidate, level.best.decision) for level in judge(rows).levels]
+    assert levels == [(1, "ngram", "keep"), (8, "draft_model", "drop")]
+
+
+def test_the_best_k_changes_with_the_level() -> None:
+    rows = [row("ngram", level, speed, k=k) for level, k, speed in ((1, 2, 1.3), (1, 6, 1.6), (8, 2, 1.1), (8, 6, 0.9))]
+    verdict = judge(rows)
+    assert (verdict.keep_up_to_concurrency, verdict.candidate) == (8, ("ngram", 2))
+    assert verdict.plan == {1: 6, 8: 2}
+    assert verdict.text.endswith("Best k: 6 at 1, 2 at 8.")
+
+
+def test_a_gain_within_noise_is_not_called_a_loss() -> None:
+    text = judge([row("ngram", 1, 1.5), row("ngram", 8, 1.01)]).text
+    assert text.startswith("Keep ngram (k=4) up to concurrency 1 and not above, where its gain is within noise:")
+    assert "is within noise" in judge([row("ngram", 1, 1.01)]).text

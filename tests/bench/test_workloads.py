@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from specctl.bench.workloads import Prompt, Workload, choose, encode, read_workload
+from specctl.bench.prompt_rows import Prompt
+from specctl.bench.workloads import Workload, choose, encode, read_workload
 from specctl.errors import MissingError, SpecctlError, UsageError
 
 
@@ -29,7 +30,10 @@ def user(text: str) -> tuple[dict[str, str], ...]:
     [
         ({"prompt": "Hi"}, Prompt("line-1", "all", user("Hi"))),
         ({"prompt": "Hi", "category": "chat", "id": 7}, Prompt("7", "chat", user("Hi"))),
-        ({"question_id": 81, "category": "writing", "turns": ["One", "Two"]}, Prompt("81", "writing", user("One"))),
+        (
+            {"question_id": 81, "category": "writing", "turns": ["One", "Two"]},
+            Prompt("81", "writing", user("One"), more_turns=1),
+        ),
         ({"messages": [{"role": "user", "content": "Hi"}]}, Prompt("line-1", "all", user("Hi"))),
         (
             {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]},
@@ -61,7 +65,7 @@ def test_a_line_separator_inside_a_string_is_no_new_row(tmp_path: Path) -> None:
     [
         ("{nope", "line 1, column 2: not JSON"),
         ([1], "line 1: a list where an object belongs"),
-        ({"question": "x"}, "line 1: no messages, turns or prompt (keys: question)"),
+        ({"question": "x"}, "line 1: no messages, turns, conversations or prompt (keys: question)"),
         ({"prompt": 3}, "line 1: prompt is number"),
         ({"prompt": " "}, "line 1: prompt is blank string"),
         ({"turns": []}, "line 1: turns must be a non-empty list"),
@@ -92,7 +96,7 @@ def test_every_bad_row_is_counted_and_the_first_five_shown(tmp_path: Path) -> No
 def test_missing_empty_and_binary_files(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="cannot read the prompts"):
         read_workload(str(tmp_path / "absent.jsonl"))
-    with pytest.raises(MissingError, match="cannot read the prompts"):
+    with pytest.raises(MissingError, match=r"no \.jsonl file lies in"):
         read_workload(str(tmp_path))
     (tmp_path / "binary").write_bytes(b"\x00\xff\xfe")
     with pytest.raises(SpecctlError, match="not UTF-8"):
