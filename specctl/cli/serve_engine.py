@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from specctl.cli.settings import Settings
     from specctl.launch.command import Command
     from specctl.launch.engines import Launcher
+    from specctl.launch.process import EngineProcess
     from specctl.rules.report import Report
     from specctl.spec import SpecDecodeConfig
 
@@ -196,7 +197,7 @@ def _follow(command: Command, start: Start) -> int:
     return status or 0
 
 
-def _tell_acceptance(process: Any, start: Start) -> None:
+def _tell_acceptance(process: EngineProcess, start: Start) -> None:
     """A line every interval in which something was drafted, and one for the whole run."""
     from specctl.launch.acceptance import AcceptanceReader
 
@@ -205,7 +206,7 @@ def _tell_acceptance(process: Any, start: Start) -> None:
     while not process.wait(start.interval):
         line = reader.line()
         # What does not change, such as metrics that are off, is said once.
-        if line is not None and line != said:
+        if line is not None and line != said and not process.told_to_end:
             print(f"speculation  {line}", flush=True)
         said = line or said
     total = reader.total_line()

@@ -65,6 +65,11 @@ class EngineProcess:
         return self._kept.decode("utf-8", "replace")
 
     @property
+    def told_to_end(self) -> bool:
+        """Whether a signal was passed on."""
+        return self._signals > 0
+
+    @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
