@@ -1,7 +1,8 @@
 """What a checkpoint is, from its JSON files and safetensors headers; no weights are loaded.
 
-Belongs here: facts of one checkpoint (sizes, family, heads) and how families name them.
-Does not belong here: whether two checkpoints fit (rules), what they cost (planning), torch.
+Belongs here: facts of one checkpoint (sizes, family, heads), how families name them, and what two checkpoints
+say of each other (`fit`).
+Does not belong here: what an engine makes of it (rules), what they cost (planning), torch.
 Who may enter: dialects and every floor above; this room imports spec's floor and below only.
 """
 

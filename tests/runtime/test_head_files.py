@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specctl.errors import DamagedError, MissingError, SpecctlError
+from specctl.modelinfo.recognise import recognise
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
-from specctl.runtime.models.recognise import recognise
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3
 from tests.runtime.eagle_heads import eagle3

@@ -14,11 +14,11 @@ from transformers import LlamaConfig
 
 from specctl.errors import DamagedError, MissingError, SpecctlError
 from specctl.modelinfo.facts import ModelFacts
+from specctl.modelinfo.recognise import recognise
 from specctl.resources import resolve_model
 from specctl.runtime.models.linear import Linear
 from specctl.runtime.models.loading import Model
 from specctl.runtime.models.native import ROPE_TYPES, rope_tables, stack_shape
-from specctl.runtime.models.recognise import recognise
 from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 

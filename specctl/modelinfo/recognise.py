@@ -9,6 +9,7 @@ from typing import Any
 
 _SPECULATORS = {"peagle": "eagle3", "dflash2": "dspark"}
 _EAGLE3_KEYS = ("draft_vocab_size", "truncated_vocab_size")
+GEMMA_ASSISTANTS = ("gemma4_assistant", "gemma4_unified_assistant")
 _MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 
 
@@ -21,6 +22,8 @@ def recognise(config: Mapping[str, Any], names: Collection[str]) -> str | None:
         return _SPECULATORS.get(kind, kind)
     if config.get("model_type") == "mlp_speculator" or {"n_predict", "inner_dim"} <= config.keys():
         return "mlp_speculator"
+    if config.get("model_type") in GEMMA_ASSISTANTS:
+        return "mtp"
     architecture = " ".join(map(str, config.get("architectures") or ()))
     if "dflash_config" in config or "DFlash" in architecture:
         return "dflash"

@@ -1,0 +1,126 @@
+"""`specctl inspect`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specctl.errors import EXIT_FINDINGS, EXIT_OK, MissingError, SpecctlError, UsageError
+
+if TYPE_CHECKING:
+    from specctl.modelinfo import ModelFacts
+    from specctl.modelinfo.fit import Check
+
+_SIZES = ("layers", "hidden_size", "heads", "kv_heads", "vocab_size", "draft_vocab_size", "context")
+_MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL", "skipped": "?   "}
+
+
+def command(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, GGUF file, cached id or bundled name.")],
+    draft: Annotated[str | None, typer.Option(help="Say whether this draft fits MODEL.")] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the checkpoint lies, and nothing else.")] = False,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+) -> int:
+    """Say what a checkpoint is, and whether a draft fits it. Reads JSON files and headers, no weights."""
+    if format not in ("text", "json"):
+        raise UsageError(f"unknown format {format!r}", help="one of text, json")
+    target = _facts(model)
+    if path:
+        print(target.path)
+        return EXIT_OK
+    from specctl.modelinfo.describe import describe
+
+    about = describe(target)
+    if draft is None:
+        print(json.dumps({"format_version": 1, "target": about}, indent=2) if format == "json" else _page(about))
+        return EXIT_FINDINGS if about["damage"] else EXIT_OK
+    return _pair(target, about, _facts(draft), format)
+
+
+def _pair(target: ModelFacts, about: dict[str, Any], draft: ModelFacts, format: str) -> int:
+    from specctl.modelinfo.describe import describe
+    from specctl.modelinfo.fit import check_fit, fits, pair_of
+
+    other = describe(draft)
+    checks = check_fit(pair_of(target, draft))
+    verdict = fits(checks)
+    if format == "json":
+        listed = [check.as_dict() for check in checks]
+        found = {"format_version": 1, "target": about, "draft": other, "fits": verdict, "checks": listed}
+        print(json.dumps(found, indent=2))
+    else:
+        print(f"{_page(about)}\n\n{_page(other)}\n\n{_table(checks)}\n\n{_sentence(verdict, target, draft)}")
+    return EXIT_FINDINGS if verdict == "no" else EXIT_OK
+
+
+def _facts(name: str) -> ModelFacts:
+    """The checkpoint's facts; a missing one ends with 3, one that cannot be read with its own words."""
+    from specctl.modelinfo import ModelProblem, read_facts
+    from specctl.resources import resolve_model
+
+    found = read_facts(name)
+    if not isinstance(found, ModelProblem):
+        return found
+    if found.kind in ("missing", "unknown"):
+        resolve_model(name)  # raises, naming every place that was looked at
+    if found.kind == "no-config":
+        raise SpecctlError(found.message, help="give the folder that holds the checkpoint's config.json")
+    raise MissingError(found.message)
+
+
+def _page(about: dict[str, Any]) -> str:
+    """One checkpoint as text."""
+    lines = [f"{about['name']}: {_what(about)}", f"  path         {about['path']}"]
+    kind = ", ".join(str(about[key]) for key in ("architecture", "model_type") if about[key])
+    lines.append(f"  family       {kind or 'not named in config.json'}")
+    sizes = [f"{key.replace('_', ' ')} {about[key]}" for key in _SIZES if about[key] is not None]
+    lines.append(f"  sizes        {', '.join(sizes)}")
+    lines.append(f"  weights      {_weights(about)}")
+    if about["mtp_layers"]:
+        lines.append(f"  prediction   {_prediction(about['mtp_layers'])}")
+    if about["verifier"]:
+        lines.append(f"  made for     {about['verifier']}")
+    lines.append(f"  tokenizer    {_tokenizer(about)}")
+    if about["damage"]:
+        lines.append(f"  DAMAGED      {about['damage']}")
+    return "\n".join(lines)
+
+
+def _what(about: dict[str, Any]) -> str:
+    if about["kind"] == "draft":
+        return f"a draft for method {about['method']}"
+    return f"a language model; methods: {', '.join(about['methods'])}"
+
+
+def _weights(about: dict[str, Any]) -> str:
+    size, count = about["weights_bytes"], about["parameters"]
+    parts = [f"{count:,} parameters" if count else None, f"{size / 1e9:.3g} GB" if size else None]
+    parts += [about["dtype"], f"quantized by {about['quantization']}" if about["quantization"] else None]
+    return ", ".join(part for part in parts if part) or "no safetensors files here"
+
+
+def _prediction(layers: dict[str, int | None]) -> str:
+    declared, found = layers["declared"], layers["found"]
+    if found is None:
+        return f"{declared} layers declared; no tensor names to look at"
+    if found == declared:
+        return f"{found} layer{'s' * (found != 1)}"
+    return f"config.json declares {declared}, the tensors hold {found}"
+
+
+def _tokenizer(about: dict[str, Any]) -> str:
+    tokens = f"{about['tokens']} tokens" if about["tokens"] else "no tokenizer.json that can be read"
+    template = {True: ", chat template", False: ", no chat template", None: ""}[about["chat_template"]]
+    return tokens + (template if about["kind"] == "target" else "")
+
+
+def _table(checks: list[Check]) -> str:
+    width = max(len(check.name) for check in checks)
+    return "\n".join(f"{_MARKS[check.status]}  {check.name:{width}}  {check.evidence}" for check in checks)
+
+
+def _sentence(verdict: str, target: ModelFacts, draft: ModelFacts) -> str:
+    told = {"yes": "fits", "with-notes": "fits, with notes:", "no": "does not fit"}[verdict]
+    return f"{draft.name} {told} {target.name}"

@@ -1,0 +1,104 @@
+"""What a checkpoint is, as a flat mapping that can be printed."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from specctl.modelinfo.damage import damage_of
+from specctl.modelinfo.facts import ModelFacts
+from specctl.modelinfo.families import mtp_family, mtp_layers
+from specctl.modelinfo.recognise import recognise
+from specctl.modelinfo.tokens import token_table
+from specctl.modelinfo.weights import shapes, tensor_bytes, tensor_names
+
+# Drafting that needs no weights, or those of any smaller model with the same tokenizer.
+ANY_TARGET = ("ngram", "suffix", "draft_model")
+
+
+def method_of(facts: ModelFacts) -> str | None:
+    """The method that the checkpoint is a draft for by its content; None for an ordinary model."""
+    names = tensor_names(facts.path) or frozenset()
+    found = recognise(facts.config, names)
+    # A target with prediction layers of its own is a target first.
+    return None if found == "mtp" and not is_assistant(facts) else found
+
+
+def is_assistant(facts: ModelFacts) -> bool:
+    """Whether the checkpoint is a Gemma-4 assistant: prediction layers in a repository of their own."""
+    return "assistant" in facts.model_type
+
+
+def has_template(folder: Path) -> bool | None:
+    """Whether a chat template lies in the folder; None where it cannot be told (a GGUF file)."""
+    import json
+
+    if not folder.is_dir():
+        return None
+    if (folder / "chat_template.jinja").is_file() or (folder / "chat_template.json").is_file():
+        return True
+    try:
+        return bool(json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template"))
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def describe(facts: ModelFacts) -> dict[str, Any]:
+    """Facts of one checkpoint; None where its files do not say. Sizes in bytes and elements."""
+    method = method_of(facts)
+    table = token_table(facts.path)
+    held = shapes(facts.path) if facts.path.is_dir() else None
+    return {
+        "name": facts.name,
+        "path": str(facts.path),
+        "kind": "target" if method is None else "draft",
+        "method": method,
+        "methods": list(ANY_TARGET) + own_methods(facts) if method is None else [method],
+        "architecture": facts.architecture or None,
+        "model_type": facts.model_type or None,
+        "layers": facts.num_layers,
+        "hidden_size": facts.hidden_size,
+        "heads": facts.num_heads,
+        "kv_heads": facts.number("num_key_value_heads"),
+        "vocab_size": facts.vocab_size,
+        "draft_vocab_size": facts.number("draft_vocab_size", "truncated_vocab_size"),
+        "context": facts.max_positions,
+        "dtype": facts.dtype,
+        "quantization": facts.quant_method,
+        "mtp_layers": _mtp(facts),
+        "verifier": facts.verifier,
+        "parameters": sum(prod(shape) for shape in held.values()) if held else None,
+        "weights_bytes": facts.path.stat().st_size if facts.path.is_file() else tensor_bytes(facts.path),
+        "tokens": len(table.ordinary) + len(table.added) if table else None,
+        "chat_template": has_template(facts.path),
+        "damage": damage_of(facts.path),
+    }
+
+
+def own_methods(facts: ModelFacts) -> list[str]:
+    """Methods that the checkpoint brings the draft for itself."""
+    layers = _mtp(facts)
+    return ["mtp"] if layers and layers["found"] != 0 else []
+
+
+def _mtp(facts: ModelFacts) -> dict[str, int | None] | None:
+    """Prediction layers as the config declares them, and as the tensors' names show them; None for no such family."""
+    family = mtp_family(facts)
+    if family is None:
+        return None
+    names = tensor_names(facts.path)
+    return {"declared": mtp_layers(facts, family), "found": None if names is None else _layers_found(names)}
+
+
+def _layers_found(names: frozenset[str]) -> int:
+    """Different layer numbers among tensors of prediction layers."""
+    import re
+
+    marks = (r"(?:^|\.)mtp(?:_layers|\.layers|_block)\.(\d+)\.",)
+    found = {match.group(1) for name in names for mark in marks if (match := re.search(mark, name))}
+    if found:
+        return len(found)
+    # DeepSeek and its kin number them on behind the decoder's layers.
+    behind = {match.group(1) for name in names if (match := re.search(r"layers\.(\d+)\.(?:eh_proj|enorm)\.", name))}
+    return len(behind)

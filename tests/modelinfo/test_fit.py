@@ -1,0 +1,173 @@
+"""What checkpoints are and whether drafts fit, from folders written for the purpose."""
+
+from __future__ import annotations
+
+import json
+import struct
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specctl.modelinfo import ModelFacts, facts_of
+from specctl.modelinfo.describe import describe, method_of
+from specctl.modelinfo.fit import check_fit, fits, pair_of
+
+PIECES = ["<pad>", "a", "b", "c", "d", "ab", "cd", "abcd"]
+SIZES = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 12,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512, "vocab_size": 8,
+    "rope_theta": 10000.0, "torch_dtype": "bfloat16",
+}  # fmt: skip
+HEAD = SIZES | {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "draft_vocab_size": 4}
+HEAD_TENSORS = {"fc.weight": (64, 192), "midlayer.hidden_norm.weight": (64,), "d2t": (4,), "lm_head.weight": (4, 64)}
+
+
+def folder(
+    place: Path,
+    config: dict[str, Any],
+    pieces: list[str] | None = None,
+    tensors: dict[str, tuple[int, ...]] | None = None,
+) -> ModelFacts:
+    """A checkpoint with a config, a tokenizer of ``pieces`` and empty weights of the shapes of ``tensors``."""
+    place.mkdir()
+    (place / "config.json").write_text(json.dumps(config), "utf-8")
+    if pieces is not None:
+        vocabulary = {piece: number for number, piece in enumerate(pieces)}
+        (place / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}}), "utf-8")
+        (place / "chat_template.jinja").write_text("{{ messages }}", "utf-8")
+    if tensors is not None:
+        write_weights(place / "model.safetensors", tensors)
+    found = facts_of(place.name, place)
+    assert isinstance(found, ModelFacts)
+    return found
+
+
+def write_weights(file: Path, tensors: dict[str, tuple[int, ...]], lacking: int = 0) -> None:
+    header, at = {}, 0
+    for name, shape in tensors.items():
+        header[name] = {"dtype": "F16", "shape": list(shape), "data_offsets": [at, at + 2 * prod(shape)]}
+        at += 2 * prod(shape)
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + bytes(at - lacking))
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> ModelFacts:
+    return folder(tmp_path / "target", SIZES, PIECES)
+
+
+def status(target: ModelFacts, draft: ModelFacts) -> tuple[str, dict[str, tuple[str, str]]]:
+    checks = check_fit(pair_of(target, draft))
+    return fits(checks), {check.name: (check.status, check.evidence) for check in checks}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "rows", "verdict", "evidence"),
+    [
+        (PIECES, 8, "yes", "all 8 ids have the same text"),
+        (PIECES, 64, "with-notes", "the target has 8 rows, the draft 64; both tokenizers use 8, the rest is padding"),
+        ([*PIECES[:5], "cd", "ab", "abcd"], 8, "no", "id 5 is 'ab' for the target and 'cd' for the draft"),
+        ([*PIECES, "<new>"], 9, "no", "the target has 8 rows, the draft 9"),
+        (["!", "?", "x", "y"], 4, "no", "id 0 is '<pad>' for the target and '!' for the draft"),
+    ],
+    ids=["equal", "padded", "re-ordered", "one added", "other family"],
+)
+def test_vocabularies_are_judged_by_their_ids(
+    pieces: list[str], rows: int, verdict: str, evidence: str, target: ModelFacts, tmp_path: Path
+) -> None:
+    draft = folder(tmp_path / "draft", SIZES | {"num_hidden_layers": 2, "vocab_size": rows}, pieces)
+    found, checks = status(target, draft)
+    assert found == verdict
+    assert evidence in [said for _, said in checks.values()]
+
+
+def test_one_added_token_is_named_beside_the_sizes(target: ModelFacts, tmp_path: Path) -> None:
+    draft = folder(tmp_path / "draft", SIZES | {"vocab_size": 9}, [*PIECES, "<new>"])
+    assert status(target, draft)[1]["tokenizer"] == ("note", "the draft knows 1 tokens more; shared ids agree")
+
+
+def test_a_head_that_fits(target: ModelFacts, tmp_path: Path) -> None:
+    found, checks = status(target, folder(tmp_path / "head", HEAD, None, HEAD_TENSORS))
+    assert found == "yes"
+    assert checks["method"][1] == "the draft is for eagle3, told by its content"
+    assert checks["hidden size"][1] == "fc.weight reads 3 x 64"
+    assert checks["vocabulary map"][1] == "4 of 8 tokens are drafted"
+
+
+@pytest.mark.parametrize(
+    ("config", "tensors", "check", "wanted", "evidence"),
+    [
+        ({"hidden_size": 32}, {}, "hidden size", "fail", "the head is made for states of 32, the target's have 64"),
+        ({}, {"fc.weight": (64, 100)}, "hidden size", "fail", "fc.weight reads 100 numbers"),
+        ({}, {"d2t": (5,)}, "vocabulary map", "fail", "d2t has the shape [5]; wanted [4]"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 6, 40]}}, {}, "tap layers", "fail", "has 12"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 6, 7]}}, {}, "tap layers", "note", "set aux_layers"),
+        ({"max_position_embeddings": 128}, {}, "context", "note", "made for 128 positions, the target for 512"),
+        ({"rope_theta": 5e5}, {}, "rope theta", "note", "500000; the target has 10000"),
+        ({"torch_dtype": "float16"}, {}, "dtype", "note", "float16 may overflow"),
+        ({"speculators_config": {"verifier": {"name_or_path": "org/other"}}}, {}, "trained for", "note", "org/other"),
+    ],
+)
+def test_what_is_wrong_with_a_head_is_told_with_evidence(
+    config: dict[str, Any],
+    tensors: dict[str, tuple[int, ...]],
+    check: str,
+    wanted: str,
+    evidence: str,
+    target: ModelFacts,
+    tmp_path: Path,
+) -> None:
+    found, checks = status(target, folder(tmp_path / "head", HEAD | config, None, HEAD_TENSORS | tensors))
+    assert checks[check][0] == wanted
+    assert evidence in checks[check][1]
+    assert found == {"fail": "no", "note": "with-notes"}[wanted]
+
+
+def test_a_reduced_vocabulary_without_its_map(target: ModelFacts, tmp_path: Path) -> None:
+    tensors = {name: shape for name, shape in HEAD_TENSORS.items() if name != "d2t"}
+    assert status(target, folder(tmp_path / "head", HEAD, None, tensors))[1]["vocabulary map"][0] == "fail"
+
+
+def test_a_narrow_head_needs_an_embedding_of_its_own(target: ModelFacts, tmp_path: Path) -> None:
+    config = HEAD | {"hidden_size": 32, "target_hidden_size": 64}
+    alone = folder(tmp_path / "alone", config, None, HEAD_TENSORS)
+    own = folder(tmp_path / "own", config, None, HEAD_TENSORS | {"embed_tokens.weight": (8, 32)})
+    assert status(target, alone)[1]["embedding"][0] == "fail"
+    assert status(target, own)[1]["embedding"] == ("ok", "the head brings its own")
+
+
+def test_cut_off_weights_are_a_failure(target: ModelFacts, tmp_path: Path) -> None:
+    head = folder(tmp_path / "head", HEAD, None, HEAD_TENSORS)
+    write_weights(head.path / "model.safetensors", HEAD_TENSORS, lacking=10)
+    found, checks = status(target, head)
+    assert found == "no"
+    assert "10 bytes more than the file has" in checks["draft weights"][1]
+
+
+def test_a_model_is_no_draft_for_itself_and_a_head_no_target(target: ModelFacts, tmp_path: Path) -> None:
+    head = folder(tmp_path / "head", HEAD, None, HEAD_TENSORS)
+    assert status(target, target)[1]["method"][0] == "fail"
+    assert status(head, target)[1]["method"] == ("fail", "the target is itself a draft for eagle3")
+
+
+@pytest.mark.parametrize(
+    ("names", "found", "methods"),
+    [
+        (["model.layers.12.eh_proj.weight", "model.layers.12.enorm.weight"], 1, ["mtp"]),
+        (["model.layers.11.input_layernorm.weight"], 0, []),
+    ],
+)
+def test_prediction_layers_are_counted_in_config_and_tensors(
+    names: list[str], found: int, methods: list[str], tmp_path: Path
+) -> None:
+    config = SIZES | {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
+    about = describe(folder(tmp_path / "m", config, PIECES, dict.fromkeys(names, (1,))))
+    assert about["mtp_layers"] == {"declared": 1, "found": found}
+    assert about["methods"] == ["ngram", "suffix", "draft_model", *methods]
+    assert about["kind"] == "target"
+
+
+def test_an_assistant_is_a_draft(tmp_path: Path) -> None:
+    assert method_of(folder(tmp_path / "m", SIZES | {"model_type": "gemma4_assistant"})) == "mtp"
