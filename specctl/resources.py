@@ -30,7 +30,7 @@ BUNDLED_NAMES: tuple[str, ...] = (
     "smollm2",
 )
 
-_HUB_ID = r"^[\w.-]+/[\w.-]+$"  # compiled when it is first needed: every start of the command line loads this file
+_HUB_ID = r"^(?!\.{1,2}/)[\w.-]+/[\w.-]+$"  # compiled when first needed: every start loads this file
 
 
 def _beside_or_inside(name: str) -> Path:

@@ -50,7 +50,7 @@ def _why_not(name: str) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     return f"did you mean {near[0]}?" if near else f"the methods are {', '.join(known)}"
 
 

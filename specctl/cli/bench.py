@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -105,7 +105,7 @@ def _settings(
     """The target and the settings of the command line; diagnostics are printed, an error ends the command."""
     from specctl.bench.candidates import common_target
 
-    options: dict[str, Any] = {} if release is None else {"release": release}
+    options = settings.of_release(release)
     if target is None and not remote:
         read = [spec for spec, _ in settings.resolve(**options) if spec is not None]
         target = common_target(None, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,8 @@ def command(
     """Write a setting in another engine's spelling. Losses are diagnostics on standard error."""
     from specctl.rules.convert import convert
 
-    report = _report(ctx.obj, file, {"engine": engine, "release": release, "target": target, "dialect": dialect})
+    options = {"engine": engine, "release": release, "target": target, "dialect": dialect}
+    report = _report(ctx.obj, file, {**options, "elsewhere": True})  # a spelling is no matter of this machine's files
     if report.config is None:
         _say(report)
         return report.exit_code() or 1
@@ -47,7 +48,7 @@ def command(
     return status
 
 
-def _report(settings: Settings, file: str | None, options: dict[str, str | None]) -> Report:
+def _report(settings: Settings, file: str | None, options: dict[str, Any]) -> Report:
     from specctl.rules.checker import check_path
 
     given = settings.candidates()
@@ -72,6 +73,9 @@ def _say(report: Report) -> None:
 
     if report.diagnostics:
         sys.stderr.write(as_text.render([report.result], colour=sys.stderr.isatty(), quiet=True))
+    for note in report.result.assumptions:
+        if note.startswith("release "):
+            print(f"note: {note}", file=sys.stderr)
 
 
 def _write(text: str, output: Path | None) -> None:

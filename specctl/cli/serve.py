@@ -152,7 +152,7 @@ def _tls(certificate: Path | None, key: Path | None) -> TlsFiles | None:
 
 def _setting(settings: Settings, target: str | None, release: str | None) -> tuple[str, SpecDecodeConfig | None]:
     """The target and the one setting; its diagnostics are printed, an error ends the command."""
-    options: dict[str, Any] = {} if release is None else {"release": release}
+    options = settings.of_release(release)
     candidates = settings.candidates()
     if len(candidates) > 1:
         raise UsageError(

@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from specctl.errors import SpecctlError
+from specctl.errors import EXIT_FINDINGS, EXIT_MISSING, SpecctlError, UsageError
 from specctl.source.flags import Candidate, Flags
 
 if TYPE_CHECKING:
@@ -57,6 +57,15 @@ class Settings:
         """These settings where the words behind `--` are none: an engine's own flags, that go to it untouched."""
         return Settings(replace(self.flags, engine_command=()))
 
+    def of_release(self, release: str | None) -> dict[str, Any]:
+        """The option for `resolve` and `require`. Raises `UsageError` for a release without a setting it could mean."""
+        if release is not None and not self:
+            raise UsageError(
+                f"--release {release} says for which release of an engine a setting is written; no setting is given",
+                help="leave out --release",
+            )
+        return {} if release is None else {"release": release}
+
     def resolve(self, **options: Any) -> list[tuple[SpecDecodeConfig | None, Report]]:
         """Read and check each candidate. `options` are those of `specctl.check` (engine, release, target, platform,
         …).
@@ -75,7 +84,8 @@ class Settings:
         return check_argv(list(candidate.tokens), kind=candidate.kind, **options)
 
     def require(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
-        """As `resolve`, but diagnostics are printed and an error ends the command (`SpecctlError`, exit 1)."""
+        """As `resolve`, but diagnostics are printed and an error ends the command: `SpecctlError` with
+        exit status 1, or 3 where all that is wrong is a missing file."""
         from specctl.diagnostics import as_text
 
         found: list[tuple[SpecDecodeConfig, Report]] = []
@@ -86,8 +96,13 @@ class Settings:
         for spec, report in resolved:
             if not report.valid:
                 raise SpecctlError(
-                    f"the setting of {report.source} cannot be used", help="the diagnostics above say why"
+                    f"the setting of {report.source} cannot be used",
+                    help="the diagnostics above say why",
+                    exit_code=EXIT_MISSING if report.only_missing else EXIT_FINDINGS,
                 )
+            for note in report.result.assumptions:
+                if note.startswith("release "):
+                    print(f"note: {note}", file=sys.stderr)
             if spec is not None:  # None: the setting leaves speculation off
                 found.append((spec, report))
         return found

@@ -10,6 +10,7 @@ from specctl.diagnostics import Fix, Route, Span
 from specctl.dialects.engine_flags import VLLM_SWITCHES, VLLM_VALUES
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, nearest, shown
+from specctl.dialects.vllm import ROWS
 from specctl.source import Document, read_json
 
 SHORT_KEYS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
@@ -138,8 +139,11 @@ def from_yaml(reading: Reading) -> Carrier:
 def yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) -> None:
     short: dict[str, tuple[Any, Route]] = {}
     dotted: dict[str, tuple[Any, Route]] = {}
+    slipped = _slipped(reading, mapping)
     for key, item in mapping.items():
         name = str(key).replace("-", "_")
+        if key in slipped:
+            continue
         if name == "speculative_config":
             _yaml_config(reading, carrier, item, (key,))
         elif name.startswith("speculative_config."):
@@ -151,6 +155,28 @@ def yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) ->
     if dotted:
         carrier.entries, carrier.present = [(key, item, route) for key, (item, route) in dotted.items()], True
     add_short(reading, carrier, short)
+
+
+def _slipped(reading: Reading, mapping: dict[Any, Any]) -> list[Any]:
+    """Keys of the setting that stand at the root of the file, where flags belong; said once for all."""
+    flags = {flag.replace("-", "_") for flag in (*VLLM_VALUES, *VLLM_SWITCHES)} | {*SHORT_KEYS, "model"}
+    own = {row.key for row in ROWS}
+    slipped = [key for key in mapping if str(key).replace("-", "_") in own - flags]
+    if not slipped:
+        return []
+    alone = all(str(key).replace("-", "_") in own for key in mapping)
+    names = ", ".join(map(str, slipped[:6]))
+    reading.say(
+        Finding(
+            "SPC007",
+            f"{names}: at the root of the file a key is a flag, and vLLM has no such flag",
+            (slipped[0],),
+            at_key=True,
+            help="indent the keys of the setting by two blanks below a line speculative-config:",
+            fix=Fix((), {"speculative-config": dict(mapping)}) if alone else None,
+        )
+    )
+    return slipped
 
 
 def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:

@@ -68,8 +68,10 @@ def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:
     file = path / "config.json"
     try:
         config = _config(file, file.stat().st_mtime_ns)
-    except OSError:
+    except FileNotFoundError:
         return ModelProblem("no-config", f"the folder {path} has no config.json; a model folder needs one")
+    except OSError as error:
+        return ModelProblem("bad-config", f"{file} cannot be read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
         return ModelProblem("bad-config", f"{file} is not JSON: {error}")
     if not isinstance(config, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from specctl.dialects.reading import Finding, Reading, Surroundings
 from specctl.errors import UsageError
 from specctl.rules.judge import judge
 from specctl.rules.report import Report
-from specctl.source import Document, read_file, read_json, read_yaml, sniff
+from specctl.rules.sources import document_of, parsed, usage, words
+from specctl.source import Document, read_file, read_yaml, sniff
 from specctl.source.command import command_document, entry_of, environment_of
 from specctl.source.document import from_bytes
 from specctl.spec.release import known
@@ -22,7 +22,7 @@ ENGINES = ("vllm", "sglang", "trtllm", "specctl")
 
 
 def check(
-    source: str | Path | Mapping[str, Any] | list[Any] | None,
+    source: str | bytes | Path | Mapping[str, Any] | list[Any] | None,
     *,
     engine: str = "auto",
     release: str | None = None,
@@ -35,13 +35,17 @@ def check(
 ) -> Report:
     """Say what an engine will do with a setting. Never raises for a bad setting, only for wrong use of itself.
 
-    `source`: text, a mapping, an argv list or a `Path`. `engine`: `vllm`, `sglang`, `trtllm`, `specctl` or `auto`
-    (told by content); `release`: of that engine (default: the newest known). `form`: `json`, `yaml`, `argv`, `python`
-    or `auto`. `target`: folder, id or bundled name of the model that is served, or a preset that names one.
-    `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's other arguments by their Python names;
-    `env`: its environment variables; `host`: facts of the machine. Raises `UsageError` for an unknown engine, form or
-    release, `MissingError` where a `Path` does not exist."""
-    _usage(engine, form)
+    `source`: text or bytes (JSON, YAML or a command line), a mapping, an argv list or a `Path`. `engine`: `vllm`,
+    `sglang`, `trtllm`, `specctl` or `auto` (told by content); `release`: of that engine (default: the newest known).
+    `form`: `json`, `yaml`, `argv`, `python` or `auto`. `target`: folder, id or bundled name of the model that is
+    served, or a preset that names one. `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's
+    other arguments by their Python names; `env`: its environment variables; `host`: facts of the machine. Raises
+    `UsageError` for an unknown engine, form or release and for arguments of a wrong type, `MissingError` where a `Path`
+    does not exist."""
+    if engine != "auto" and engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}", help=f"engines are {', '.join(ENGINES)} and auto")
+    around_it = {"engine_args": engine_args, "env": env, "host": host}
+    usage(source, form, {**around_it, "release": release, "platform": platform, "target": target})
     around = Surroundings(
         target=target_of(str(target)) if target is not None else None,
         args=dict(engine_args or {}),
@@ -49,7 +53,7 @@ def check(
         platform=platform,
         host=dict(host or {}),
     )
-    document, form = _document(source, form, engine)
+    document, form = document_of(source, form, engine)
     if engine != "auto":
         known_release(engine, release)
     try:
@@ -60,66 +64,12 @@ def check(
         return mixed(document, error.message)
 
 
-def _usage(engine: str, form: str) -> None:
-    if engine != "auto" and engine not in ENGINES:
-        raise UsageError(f"unknown engine {engine!r}", help=f"engines are {', '.join(ENGINES)} and auto")
-    if form not in ("auto", "json", "yaml", "argv", "python"):
-        raise UsageError(f"unknown form {form!r}", help="forms are json, yaml, argv, python and auto")
-
-
 def known_release(engine: str, release: str | None) -> str:
     """As `known`; raises `UsageError` where the text is no release."""
     try:
         return known(engine, release)
     except ValueError as error:
         raise UsageError(str(error)) from None
-
-
-def _document(source: Any, form: str, engine: str) -> tuple[Document, str]:
-    """The source as a document whose value is read, and its form."""
-    if isinstance(source, Path):
-        document = read_file(source)
-        form = document.form if form == "auto" else form
-        return (_parse(document, form), form) if document.readable else (document, form)
-    if isinstance(source, bytes):
-        document = from_bytes("<bytes>", source)
-        return (_parse(document, document.form), document.form) if document.readable else (document, document.form)
-    if form == "argv" or (
-        form == "auto" and isinstance(source, (list, tuple)) and all(isinstance(x, str) for x in source)
-    ):
-        tokens = source.split() if isinstance(source, str) else [str(each) for each in source or ()]
-        return command_document(tokens), "argv"
-    if isinstance(source, str):
-        if form == "auto":
-            form = "yaml" if engine in ("trtllm", "specctl") else sniff(source)
-        if form == "python":
-            form = "json"
-        return _parse(Document("<text>", source, form), form), form
-    return _of_value(source), "python" if form in ("auto", "python") and _is_kwargs(source, engine) else "json"
-
-
-def _is_kwargs(source: Any, engine: str) -> bool:
-    """Whether a mapping holds the arguments of an engine rather than the setting itself."""
-    if not isinstance(source, Mapping) or engine not in ("auto", "vllm"):
-        return isinstance(source, Mapping) and engine == "sglang"
-    outer = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
-    return any(key in source for key in outer) or not ({"method", "model", "num_speculative_tokens"} & set(source))
-
-
-def _of_value(source: Any) -> Document:
-    """A document for a Python value; its text is the value as JSON, so that places exist."""
-    try:
-        text = json.dumps(source, indent=1, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):
-        text = str(source)
-    document = read_json(Document("<value>", text, "json"))
-    if document.readable:
-        document.value = source if not isinstance(source, Mapping) else dict(source)
-    return document
-
-
-def _parse(document: Document, form: str) -> Document:
-    return read_json(document) if form == "json" else read_yaml(document)
 
 
 def target_of(name: str) -> str:
@@ -211,8 +161,11 @@ def _is_own(document: Document) -> bool:
 
 def _note_release(reading: Reading, release: str | None) -> None:
     notes = reading.notes.setdefault("assumptions", [])
-    if release is not None and release != reading.release and reading.engine != "specctl":
-        notes.append(f"release {release} is not known; the rules of {reading.release} were applied")
+    if release is not None and release.strip().removeprefix("v") != reading.release:
+        if reading.engine == "specctl":
+            notes.append(f"release {release} is an engine's; specctl's own runtime has none (name --engine)")
+        else:
+            notes.append(f"release {release} is not known; the rules of {reading.release} were applied")
 
 
 def mixed(document: Document, message: str) -> Report:
@@ -283,7 +236,7 @@ def check_loaded(
 ) -> Report:
     """The report on a file that was opened."""
     if document.readable:
-        _parse(document, document.form)
+        parsed(document, document.form)
     return _check_parsed(
         document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options
     )
@@ -294,7 +247,7 @@ def check_file(document: Document, **options: Any) -> list[Report]:
 
     A file that sets no speculation gives one report with SPC013."""
     if document.readable and document.source.endswith((".yaml", ".yml", ".json", "stdin>")):
-        _parse(document, document.form)
+        parsed(document, document.form)
         spelling = options.get("dialect")
         manifest = isinstance(document.value, dict) and "apiVersion" in document.value  # never a setting itself
         if spelling not in (None, "auto") or (not manifest and told_apart(document, document.form)[0] is not None):
@@ -331,14 +284,7 @@ def _check_parsed(
 
 def _words(tokens: list[str]) -> list[str]:
     """The words of a command line that was quoted as a whole; any other line as it is."""
-    if len(tokens) != 1 or " " not in tokens[0].strip():
-        return tokens
-    import shlex
-
-    try:
-        return shlex.split(tokens[0])
-    except ValueError:
-        return tokens
+    return words(tokens[0]) if len(tokens) == 1 and " " in tokens[0].strip() else tokens
 
 
 def check_argv(

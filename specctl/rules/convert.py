@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specctl.diagnostics import ERROR
@@ -60,7 +60,13 @@ def convert(source: Any, to: str, *, to_release: str | None = None, **options: A
         release = known(to, to_release)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return _convert(spec, to, release, report, outside_limits(spec, to, to_release or release))
+    converted = _convert(spec, to, release, report, outside_limits(spec, to, to_release or release))
+    if to_release is None or to_release.strip().removeprefix("v") == release:
+        return converted
+    note = f"release {to_release} of {title(to)} is not known; this is written for {release}"
+    result = converted.report.result
+    result = replace(result, assumptions=(*result.assumptions, note))
+    return replace(converted, report=replace(converted.report, result=result))
 
 
 def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | None, losses: list[Finding]) -> Converted:

@@ -68,6 +68,12 @@ class Report:
         """The release whose rules were applied."""
         return self.result.release
 
+    @property
+    def only_missing(self) -> bool:
+        """Whether there are errors, and all of them say that a file or model is missing."""
+        wrong = [each for each in self.diagnostics if each.severity == ERROR]
+        return bool(wrong) and all(each.code in MISSING_CODES for each in wrong)
+
     def exit_code(self, *, strict: bool = False) -> int:
         """The exit status of a command that ends with this report."""
         if any(each.code in MISSING_CODES and each.severity == ERROR for each in self.diagnostics):

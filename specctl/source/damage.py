@@ -16,6 +16,9 @@ _ESCAPE = re.compile(r"\\([{}\[\]\",: ])")
 _COMMENT = re.compile(r"(?m)(?<![:\"'])//[^\n]*|/\*.*?\*/|(?<=\s)#[^\n\"]*$", re.S)
 
 
+_OFF = ("off", "none", "no", "false", "disable", "disabled", "nil", "0")
+
+
 def _loads(text: str) -> str | None:
     """The text as compact JSON where it is a JSON object, else None."""
     try:
@@ -86,12 +89,10 @@ def explain_json(text: str, offset: int) -> tuple[str | None, tuple[str, ...], F
         return "template marks are left in the text; render the template first", (), None
     if re.fullmatch(r"@?[\w./~-]+\.(json|ya?ml)", body):
         return "this flag takes the JSON text itself, not the name of a file", (), None
+    if body.lower() in _OFF:
+        return "speculation is off without this setting: leave it out, or write null", (), None
     if re.fullmatch(r"\[?[\w-]+\]?", body):
-        return (
-            f'a JSON object was wanted, such as {{"method": "{body.strip("[]")}", "num_speculative_tokens": 4}}',
-            (),
-            None,
-        )
+        return 'a JSON object was wanted, such as {"method": "ngram", "num_speculative_tokens": 4}', (), None
     if offset >= len(text.rstrip()):
         return "the text ends too early", (), None
     return None, (), None

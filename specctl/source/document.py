@@ -84,6 +84,8 @@ def read_file(path: Path) -> Document:
         if preset(str(path)) is not None:
             cure = f"a preset is called so: --spec {path}"
         raise MissingError(f"{path} does not exist (looked for {path.absolute()})", help=cure) from None
+    except ValueError as error:  # a name that no file can have
+        raise MissingError(f"{str(path)!r} cannot be read: {error}") from None
     except OSError as error:
         raise MissingError(f"{path} cannot be read: {error.strerror or error}") from None
     return from_bytes(str(path), data)

@@ -61,9 +61,9 @@ def known(engine: str, text: str | None) -> str:
     """
     if text is None:
         return DEFAULT_RELEASE[engine]
-    wanted = Release.parse(text) if engine != "specctl" else None
+    wanted = None if engine == "specctl" and text == "1" else Release.parse(text)
     candidates = KNOWN_RELEASES[engine]
-    if wanted is None or text in candidates:
+    if wanted is None or engine == "specctl" or text in candidates:
         return text if text in candidates else DEFAULT_RELEASE[engine]
     below = [name for name in candidates if Release.parse(name) <= wanted]
     return below[-1] if below else candidates[0]
