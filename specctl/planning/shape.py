@@ -13,6 +13,8 @@ from typing import Any
 from specctl.errors import MissingError
 from specctl.modelinfo import ModelFacts
 
+LARGEST = 1 << 32
+MOST_LAYERS = 10_000
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
 
@@ -98,6 +100,8 @@ class Config:
         self.name, self.text = facts.name, facts.text if text is None else text
         self.hidden = self.need("hidden_size", "n_embd", "d_model")
         self.layers = self.need("num_hidden_layers", "n_layer", "num_layers")
+        if self.layers > MOST_LAYERS:
+            raise MissingError(f"the config.json of {facts.name} says it has {self.layers} layers")
         self.vocab = self.need("vocab_size")
         self.heads = self.need("num_attention_heads", "n_head")
         self.kv_heads = self.get("num_key_value_heads", "num_attention_groups") or self.heads
@@ -107,11 +111,18 @@ class Config:
         self.latent = self.get("kv_lora_rank") or 0
 
     def get(self, *keys: str) -> int | None:
-        """The first of `keys` that holds a whole number."""
+        """The first of `keys` that the config holds. Raises `MissingError` where that is no size."""
         for key in keys:
             value = self.text.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+                raise MissingError(
+                    f"the config.json of {self.name} says {key} is {str(value)[:60]}, which the plan cannot use; "
+                    "a whole number was wanted",
+                    help="give a model folder whose config.json has its sizes",
+                )
+            return value
         return None
 
     def need(self, *keys: str) -> int:

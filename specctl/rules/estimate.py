@@ -82,7 +82,9 @@ def _made(reading: Reading) -> Plan | None:
         utilization=_utilization(reading),
         k=spec.num_speculative_tokens,
     )
-    return Plan(request)
+    plan = Plan(request)
+    assert plan.problem is not None or plan.curve  # worked out here, where odd sizes are caught
+    return plan
 
 
 def _utilization(reading: Reading) -> float:

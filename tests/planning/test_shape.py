@@ -243,6 +243,10 @@ def test_heads_are_dealt_out_and_latents_are_not() -> None:
         ({"hidden_size": 8}, "num_hidden_layers"),
         ({"hidden_size": 8, "num_hidden_layers": 2, "vocab_size": 0}, "vocab_size"),
         (TARGETS["Qwen/Qwen3-8B"] | {"layer_types": ["mamba"] * 36}, "mamba"),
+        (TARGETS["Qwen/Qwen3-8B"] | {"num_key_value_heads": [8, 4]}, r"num_key_value_heads is \[8, 4\]"),
+        (TARGETS["Qwen/Qwen3-8B"] | {"head_dim": -1}, "head_dim is -1"),
+        (TARGETS["Qwen/Qwen3-8B"] | {"num_hidden_layers": 10**6}, "1000000 layers"),
+        (TARGETS["Qwen/Qwen3-8B"] | {"hidden_size": 2**70}, "hidden_size is"),
         (TARGETS["Qwen/Qwen3-8B"] | {"linear_attn_config": {"head_dim": 1}}, "recurrent"),
     ],
 )
