@@ -129,6 +129,7 @@ COMMANDS = (
     ["validate-config", "--help"],
     ["validate-config", "--speculative-config", "{}"],
     ["explain", "metrics"],
+    ["plan", "demo", "--draft", "demo-draft", "--gpu", "l4", "--context", "64"],
 )
 FORBIDDEN = ("torch", "transformers", "numpy", "fastapi", "pydantic")
 

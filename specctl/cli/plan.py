@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from specctl.planning.plan import Plan
     from specctl.spec import SpecDecodeConfig
 
+USUAL_CONTEXT = 8192
+
 
 def command(
     ctx: typer.Context,
@@ -27,7 +29,10 @@ def command(
     gpu: Annotated[
         str | None, typer.Option(help="h100, h200-nvl, rtx-pro-6000, …; a wrong name lists them all.")
     ] = None,
-    context: Annotated[int, typer.Option(help="Tokens of each conversation, prompt and answer.")] = 8192,
+    context: Annotated[
+        int | None,
+        typer.Option(help="Tokens of each conversation, prompt and answer (default: 8192, or the model's limit)."),
+    ] = None,
     concurrency: Annotated[str, typer.Option(help="Conversations at once, one level or several.")] = "1,8,32,128",
     draft: Annotated[
         str | None, typer.Option(help="A draft: folder, id, mtp (the target's own layers), ngram or suffix.")
@@ -67,12 +72,13 @@ def command(
         raise UsageError("no GPU is given", help="add --gpu h100, for example")
     device, levels = gpu_named(gpu), _levels(concurrency)
     known = target_named(name)
+    length = context if context is not None else min(USUAL_CONTEXT, known.facts.max_positions or USUAL_CONTEXT)
     wanted, method = _draft(draft, spec)
     drafting = draft_named(wanted, known, method) if wanted is not None else None
     count = k if k is not None else spec.num_speculative_tokens if spec else None
     measured = _acceptance(acceptance_length, acceptance_rate, count, drafting) or _figures(spec)
     asked = Request(
-        known, device, context, levels, drafting, tp, _draft_tp(draft_tp, spec), dtype, quantization, kv_dtype,
+        known, device, length, levels, drafting, tp, _draft_tp(draft_tp, spec), dtype, quantization, kv_dtype,
         measured, gpu_memory_utilization, reserve_gib, count,
     )  # fmt: skip
     return _emit(Plan(asked), format)

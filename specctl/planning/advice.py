@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from specctl.planning.memory import gib
+from specctl.planning.models import other_target
 from specctl.planning.roofline import (
     ARITHMETIC_SHARE,
     BANDWIDTH_SHARE,
@@ -127,8 +128,9 @@ def _about_speed(plan: Plan) -> Iterator[str]:
         "draft forward (fitted on published runs)"
     )
     yield from (f"draft: {note}" for note in draft.shape.notes)
-    if draft.target and draft.target.lower() != asked.target.name.lower():
-        yield f"the draft was made for {draft.target}; with {asked.target.name} fewer of its tokens will be accepted"
+    other = other_target(draft, asked.target)
+    if other is not None:
+        yield f"the draft was made for {other}; with {asked.target.name} it may not load, or little is accepted"
     if plan.acceptance.known:
         yield f"acceptance: {plan.acceptance.source}; other k by a chance that falls 3 % a place"
         yield f"best k looked for from 1 to {plan.counts[-1]}"

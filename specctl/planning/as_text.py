@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from specctl.planning.memory import gib
+from specctl.planning.models import other_target
 from specctl.planning.plan import Plan, Point
 
 
@@ -25,6 +26,9 @@ def _head(plan: Plan) -> list[str]:
         stored = draft.shape.stored.total
         weights = f"{_count(stored)} parameters" if stored else "no weights"
         lines.append(f"draft   {draft.name}, method {draft.shape.method} ({draft.origin}): {weights}")
+        other = other_target(draft, asked.target)
+        if other is not None:
+            lines.append(f"        made for {other}, not for {asked.target.name}")
     gpu = asked.gpu
     number = f"{asked.tp} x " if asked.tp > 1 else ""
     speed = f"{gpu.half / 1e12:g} TFLOPS in 16 bits" if gpu.half else "arithmetic not known"

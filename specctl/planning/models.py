@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -136,6 +137,18 @@ def _own_layers(target: Known) -> KnownDrafting:
     k, lengths, source = MTP_PUBLISHED.get(target.name, (None, {}, ""))
     shape, accepted = mtp_shape(target.facts), published(lengths, source)
     return KnownDrafting("mtp", shape, target.facts, "layers of the target", k, accepted, None, target.name)
+
+
+def other_target(draft: KnownDrafting, target: Known) -> str | None:
+    """The target a draft was made for, where that is another one than `target`; quantized copies count as the same."""
+    if draft.target is None or _base(draft.target) == _base(target.name):
+        return None
+    return draft.target
+
+
+def _base(name: str) -> str:
+    last = name.lower().rstrip("/").split("/")[-1]
+    return re.sub(r"[-_](fp8|nvfp4|mxfp4|int4|int8|awq|gptq|w4a16|w8a8|bf16|dynamic|quantized).*$", "", last)
 
 
 def published(lengths: Lengths, source: str) -> Acceptance:

@@ -177,6 +177,11 @@ def test_a_folder_is_planned_by_its_config(call: Any) -> None:
     assert call("./model", "--gpu", "h100")[0] == 3
 
 
+def test_the_usual_length_keeps_to_the_models_limit(call: Any) -> None:
+    assert planned(call, "demo", "--gpu", "l4")["inputs"]["context"] == 1024
+    assert planned(call, TARGET, "--gpu", "h100")["inputs"]["context"] == 8192
+
+
 def test_bundled_models_can_be_planned(call: Any) -> None:
     data = planned(call, "demo", "--gpu", "l4", "--context", "256", "--draft", "demo-draft")
     assert 0 < data["memory"]["draft_weights_bytes"] < data["memory"]["weights_bytes"]

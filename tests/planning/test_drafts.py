@@ -13,7 +13,7 @@ from specctl.errors import MissingError, SpecctlError
 from specctl.modelinfo import ModelFacts
 from specctl.planning.drafts import draft_shape, mtp_shape
 from specctl.planning.known_drafts import DRAFTS
-from specctl.planning.models import draft_named, target_named
+from specctl.planning.models import draft_named, other_target, target_named
 
 LLAMA = target_named("meta-llama/Llama-3.1-8B-Instruct")
 
@@ -165,6 +165,14 @@ def test_every_known_draft_can_be_planned_beside_its_target(name: str) -> None:
     assert all(1 <= length <= k + 1 for k, length in found.acceptance.lengths.items())
     if found.k is not None and found.shape.max_k is not None:
         assert found.k <= found.shape.max_k
+
+
+def test_a_draft_of_another_target_is_named() -> None:
+    llama = draft_named("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", LLAMA)
+    assert other_target(llama, LLAMA) is None
+    assert other_target(llama, target_named("meta-llama/Llama-3.3-70B-Instruct")) == LLAMA.name
+    kimi = draft_named("nvidia/Kimi-K2.6-Eagle3", target_named("nvidia/Kimi-K2.6-NVFP4"))
+    assert other_target(kimi, target_named("nvidia/Kimi-K2.6-NVFP4")) is None
 
 
 def test_unknown_names_get_a_hint() -> None:

@@ -50,6 +50,20 @@ def test_a_head_of_a_billion_costs_two_conversations() -> None:
     assert (4 * found.memory.conversations, 4 * found.memory.conversations_with_draft) == (48, 40)
 
 
+def test_a_real_head_of_the_70b_model_costs_more() -> None:
+    found = plan(LLAMA_70B, "h200-nvl", "nvidia/Llama-3.3-70B-Instruct-Eagle3", **EIGHT_BIT).memory
+    assert found.draft_weights / 1e9 == pytest.approx(6.48, abs=0.01)
+    assert found.draft_here / found.conversation.per_gpu == pytest.approx(4.83, abs=0.01)
+
+
+@pytest.mark.parametrize(("share", "conversations"), [(0.92, 17.8), (0.863, 13.4), (0.842, 11.8)])
+def test_shares_of_engines_before_their_own_reserve(share: float, conversations: float) -> None:
+    """vLLM's default, SGLang's automatic share, and the latter of older releases with a head."""
+    found = plan(LLAMA_70B, "rtx-pro-6000", utilization=share, reserve_gib=0.0, **EIGHT_BIT).memory
+    assert found.room / found.conversation.per_gpu == pytest.approx(conversations, abs=0.06)
+    assert found.conversations == int(conversations)
+
+
 def test_ceilings_of_other_cards() -> None:
     assert plan(LLAMA_70B, "rtx-pro-6000-workstation", **EIGHT_BIT).single_stream == pytest.approx(25.40, abs=0.01)
     assert plan(LLAMA_8B, "h100").single_stream == pytest.approx(208.6, abs=0.1)
