@@ -208,7 +208,9 @@ def _speculation(engine: Engine, spec: SpecDecodeConfig | None) -> str:
     if spec is None:
         return "none"
     draft = f", draft {spec.model}" if spec.model else ""
-    return f"{spec.method.name}, k = {engine.num_speculative_tokens}{draft}"
+    tree = f", tree of {engine.num_draft_tokens}" if spec.tree else ""
+    kept = "lossless" if engine.lossless else "lossy: the acceptance of this setting changes answers"
+    return f"{spec.method.name}, k = {engine.num_speculative_tokens}{tree}{draft}, {kept}"
 
 
 def _run(

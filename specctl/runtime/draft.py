@@ -88,9 +88,10 @@ class Proposer(Protocol):
     """Proposes tokens for sequences that decode. Owns its memory and rolls it back itself.
 
     ``start`` comes once a sequence has its slot, ``observe`` after each step that gave it tokens, ``finish`` when it
-    leaves. ``notes`` say where it does otherwise than the setting's own engine. ``propose`` answers one draft a
-    sequence, at most ``limits[i]`` tokens deep; shorter and empty drafts are fine. ``num_speculative_tokens`` is the
-    depth it reaches at most, ``num_draft_tokens`` the drafted tokens: more than that where it drafts trees.
+    leaves; ``forget`` drops what is kept for later requests, while none runs. ``notes`` say where it does otherwise
+    than the setting's own engine. ``propose`` answers one draft a sequence, at most ``limits[i]`` tokens deep; shorter
+    and empty drafts are fine. ``num_speculative_tokens`` is the depth it reaches at most, ``num_draft_tokens`` the
+    drafted tokens: more than that where it drafts trees.
 
     ``hidden_layers``: the target's hidden states that it lives on, see `specctl.runtime.models.hidden`. Where there are
     any, ``observe`` comes after each prefill chunk too, and ``hidden`` [m, layers * width] holds the states of the m
@@ -110,3 +111,4 @@ class Proposer(Protocol):
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]: ...
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None: ...
     def finish(self, sequence: Sequence) -> None: ...
+    def forget(self) -> None: ...

@@ -67,12 +67,18 @@ class Engine:
         self._options = options
         self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
         # The nodes of a tree need an entry each, though most of them share a position.
-        spare = proposer.num_draft_tokens - proposer.num_speculative_tokens if proposer else 0
+        branched = proposer is not None and proposer.num_draft_tokens > proposer.num_speculative_tokens
+        spare = self.num_draft_tokens if branched else 0
         self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len + spare)
 
     @property
     def num_speculative_tokens(self) -> int:
         return self._proposer.num_speculative_tokens if self._proposer else 0
+
+    @property
+    def num_draft_tokens(self) -> int:
+        """Drafted tokens a step and request at most: k, or the nodes of a tree."""
+        return self._proposer.num_draft_tokens if self._proposer else 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -137,6 +143,16 @@ class Engine:
             return False
         self._retire(sequence)
         return True
+
+    def forget(self) -> None:
+        """Drop what earlier requests left behind for later ones, so that the next is served as the first one was.
+
+        Raises RuntimeError while requests run or wait.
+        """
+        if self.has_work():
+            raise RuntimeError(f"{self.num_running + self.num_waiting} requests run or wait; forget between requests")
+        if self._proposer:
+            self._proposer.forget()
 
     def step(self) -> list[Emission]:
         """One forward of the target; what it produced, request by request. Empty when there is nothing to do."""

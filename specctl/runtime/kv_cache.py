@@ -90,6 +90,7 @@ class KVCache:
         kv = self.kv[layer].view(self.num_slots, self.max_len, 2 * self.kv_heads, -1)[slots, :length].transpose(1, 2)
         return kv[:, : self.kv_heads], kv[:, self.kv_heads :]
 
+    @torch.inference_mode()
     def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
         """Let the entries ``start + kept[i]`` of a slot follow one another from ``start`` on; ``kept`` ascends."""
         begin = slot * self.max_len + start

@@ -18,6 +18,11 @@ class EnginePort(Protocol):
         ...
 
     @property
+    def lossless(self) -> bool:
+        """Whether the answers follow the target's distribution."""
+        ...
+
+    @property
     def num_running(self) -> int:
         """Requests that have a slot."""
         ...

@@ -86,9 +86,10 @@ class ServerMetrics(Observer):
         found = Histogram(f"vllm:{name}", text, _LABELS, registry=self.registry, buckets=buckets)
         return found.labels(*self._values)
 
-    def watch(self, bridge: Bridge, num_speculative_tokens: int, speculative: bool) -> None:
+    def watch(self, bridge: Bridge, num_speculative_tokens: int, speculative: bool, lossless: bool) -> None:
         """Read the engine's own numbers at each scrape; those about drafting only where it is configured."""
-        self.registry.register(_EngineCollector(bridge, self._values, num_speculative_tokens if speculative else None))
+        k = num_speculative_tokens if speculative else None
+        self.registry.register(_EngineCollector(bridge, self._values, k, lossless))
 
     def tokens(self, entry: Entry, count: int, now: float) -> None:
         """Count new tokens; the prompt counts with the first ones."""
@@ -122,10 +123,11 @@ class ServerMetrics(Observer):
 class _EngineCollector(Collector):
     """The engine's numbers as they are now. `k` None: no speculation configured, so no counters about it."""
 
-    def __init__(self, bridge: Bridge, values: tuple[str, str], k: int | None) -> None:
+    def __init__(self, bridge: Bridge, values: tuple[str, str], k: int | None, lossless: bool) -> None:
         self._bridge = bridge
         self._values = values
         self._k = k
+        self._lossless = lossless
 
     def collect(self) -> Iterator[Metric]:
         """Gauges, then counters."""
@@ -145,6 +147,11 @@ class _EngineCollector(Collector):
         yield self._counter("num_drafts", "Number of spec decoding drafts.", stats.num_drafts)
         yield self._counter("num_draft_tokens", "Number of draft tokens.", stats.num_draft_tokens)
         yield self._counter("num_accepted_tokens", "Number of accepted tokens.", stats.num_accepted_tokens)
+        kept = GaugeMetricFamily(
+            "specctl:spec_decode_lossless", "Whether answers follow the target's distribution: 1 or 0.", labels=_LABELS
+        )
+        kept.add_metric(self._values, float(self._lossless))
+        yield kept
         family = CounterMetricFamily(
             "vllm:spec_decode_num_accepted_tokens_per_pos",
             "Accepted tokens per draft position.",

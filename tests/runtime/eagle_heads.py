@@ -128,10 +128,10 @@ def eagle3(
     return MadeHead(folder, Eagle3(), taps, chain, chain.scores)
 
 
-def peagle(target: Target, folder: Path) -> MadeHead:
+def peagle(target: Target, folder: Path, taps: tuple[int, ...] = (0, 1, 3)) -> MadeHead:
     """A two-layer head with stand-ins: one forward over the true rows and k - 1 rows of masks."""
-    taps, mask = (0, 1, 3), 255
-    made = eagle3(target, folder, speculators=True, layers=2, keys={"norm_before_residual": False})
+    mask = 255
+    made = eagle3(target, folder, speculators=True, taps=taps, layers=2, keys={"norm_before_residual": False})
     config = json.loads((folder / "config.json").read_text())
     config |= {"speculators_model_type": "peagle", "mask_token_id": mask}
     del config["norm_before_residual"]

@@ -113,9 +113,11 @@ def mlp_speculator(
     return MadeHead(folder, MlpSpeculator(), (FINAL,), reference, scores)
 
 
-def dflash(target: Target, folder: Path, layers: int = 2, draft_vocab: int = 258) -> MadeHead:
+def dflash(
+    target: Target, folder: Path, layers: int = 2, draft_vocab: int = 258, taps: tuple[int, ...] = (1, 3)
+) -> MadeHead:
     """The context states enter every layer as keys and values; the block sees them and all of itself."""
-    taps, mask = (1, 3), 256
+    mask = 256
     chosen = torch.randperm(258)[:draft_vocab].sort().values
     t = {
         "fc.weight": noise(WIDTH, 2 * WIDTH, scale=0.2),

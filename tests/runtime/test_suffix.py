@@ -182,3 +182,22 @@ def test_a_step_costs_well_under_a_millisecond() -> None:
         tree.speculate(made[0].tokens[-24:], 24, 1, 0, 0.1)
         times.append(time.perf_counter() - begin)
     assert sorted(times)[len(times) // 2] < 5e-4
+
+
+def test_an_engine_that_forgets_drafts_as_a_new_one(exact: Callable[..., Target]) -> None:
+    """What earlier requests left behind would make a second run of the same prompts look better than the first."""
+    engine = make_engine(exact(), SpecDecodeConfig(Suffix(min_token_prob=0.0), 4), EngineOptions(2))
+    requests = [ask(f"{i}", [i, 7, 8], ignore_eos=True) for i in range(4)]
+
+    def drafted() -> list[int]:
+        before = engine.stats.copy()
+        run(engine, requests)
+        return [(engine.stats - before).num_draft_tokens, (engine.stats - before).num_accepted_tokens]
+
+    first, warm = drafted(), drafted()
+    assert warm[1] > first[1], "all that was answered before is followed"
+    engine.forget()
+    assert drafted() == first
+    engine.add(requests[0])
+    with pytest.raises(RuntimeError, match="1 requests run or wait"):
+        engine.forget()

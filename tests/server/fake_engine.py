@@ -55,6 +55,8 @@ class _Running:
 class FakeEngine:
     """Emits up to k + 1 tokens a step and request; of the drafts in a step every second is accepted, in turn."""
 
+    lossless = True
+
     def __init__(self, k: int = 0, max_num_seqs: int = 4, step_s: float = 0.0) -> None:
         self.num_speculative_tokens = k
         self.max_num_seqs = max_num_seqs

@@ -41,6 +41,7 @@ class SlotCaches:
             cache.crop(-surplus)
         return cache
 
+    @torch.inference_mode()
     def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
         """Let the entries ``start + kept[i]`` of a slot follow one another from ``start`` on and be the last."""
         rows = [*range(start), *(start + row for row in kept)]

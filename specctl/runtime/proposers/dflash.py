@@ -105,3 +105,6 @@ class DFlashProposer:
     def finish(self, sequence: Sequence) -> None:
         self._kept.pop(sequence.slot, None)
         self._waiting.pop(sequence.slot, None)
+
+    def forget(self) -> None:
+        """Nothing outlives a request."""

@@ -132,3 +132,6 @@ class DraftModelProposer:
 
     def finish(self, sequence: Sequence) -> None:
         self._computed.pop(sequence.slot, None)
+
+    def forget(self) -> None:
+        """Nothing outlives a request."""

@@ -50,6 +50,9 @@ class LastStateProposer(ABC):
     def finish(self, sequence: Sequence) -> None:
         self._states.pop(sequence.slot, None)
 
+    def forget(self) -> None:  # noqa: B027 – there is nothing to do for any of its kind
+        """Nothing outlives a request."""
+
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
         """k tokens deep, less where a sequence's limit is lower."""
         return draft_for(sequences, [min(self._k, limit) for limit in limits], self._draft)

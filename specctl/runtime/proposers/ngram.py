@@ -106,3 +106,6 @@ class NgramProposer:
 
     def finish(self, sequence: Sequence) -> None:
         self._indexes.pop(sequence.slot, None)
+
+    def forget(self) -> None:
+        """Nothing outlives a request."""

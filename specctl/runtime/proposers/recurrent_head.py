@@ -126,3 +126,6 @@ class RecurrentHeadProposer:
     def finish(self, sequence: Sequence) -> None:
         self._computed.pop(sequence.slot, None)
         self._waiting.pop(sequence.slot, None)
+
+    def forget(self) -> None:
+        """Nothing outlives a request."""

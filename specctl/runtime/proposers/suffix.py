@@ -103,3 +103,8 @@ class SuffixProposer:
         if sequence.slot in self._own:
             self.observe(sequence)
             del self._own[sequence.slot]
+
+    def forget(self) -> None:
+        """The answers of earlier requests go."""
+        self._shared = SuffixTree(self._method.max_tree_depth)
+        self._answers = {}
