@@ -77,7 +77,7 @@ def reread(reading: Reading, engine: str, release: str) -> Reading:
     other.document = reading.document
     other.fallback = reading.fallback
     if other.spec is not None:
-        other.spec = replace(other.spec, about=spec.about)
+        other.spec = replace(other.spec, about=spec.about, target=spec.target)
     return other
 
 

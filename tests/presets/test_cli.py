@@ -144,6 +144,13 @@ def test_a_name_where_a_file_stands_is_answered_with_the_flag(argv: list[str], c
     assert "--spec coding-ngram" in capsys.readouterr().err
 
 
+def test_serve_starts_the_presets_target_on_a_real_engine(capsys: Capture) -> None:
+    assert run(["serve", "--spec", "llama-3.1-8b-eagle3", "--engine", "vllm", "--dry-run"]) == 0
+    assert "vllm serve meta-llama/Llama-3.1-8B-Instruct " in capsys.readouterr().out
+    assert run(["serve", "--spec", "qwen3-8b-pard", "--engine", "trtllm", "--dry-run"]) == 1
+    assert "use TensorRT-LLM 1.4.0rc0" in capsys.readouterr().err
+
+
 def test_target_takes_a_preset(capsys: Capture) -> None:
     setting = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 4}']
     assert run(["validate-config", *setting, "--target", "demo-ngram"]) == 0

@@ -208,6 +208,13 @@ def test_names_are_plain_and_files_lie_flat() -> None:
     assert all(path.suffix == ".yaml" and path.is_file() for path in presets_dir().iterdir())
 
 
+@pytest.mark.parametrize(("name", "engine", "release"), RUNS)
+def test_the_target_stays_when_an_engine_judges(name: str, engine: str, release: str) -> None:
+    config = check(ALL[name].path, engine=engine, release=release).config
+    assert config is not None
+    assert (config.target, config.limits) == (ALL[name].config.target, ALL[name].engines)
+
+
 def test_an_excluded_release_is_refused_with_the_one_that_fits() -> None:
     path = presets_dir() / "qwen3-8b-pard.yaml"
     report = convert(path, "trtllm").report
