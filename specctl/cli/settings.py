@@ -116,7 +116,7 @@ def _spec_file(name: str) -> str:
 
     found = preset(name)
     if found is None:
-        if Path(name).exists():
+        if name and Path(name).exists():
             return name
         from specctl.presets import unknown
 

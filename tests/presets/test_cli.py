@@ -119,6 +119,8 @@ def test_converted_to_its_own_format_a_preset_keeps_its_comments(capsys: Capture
 
 
 def test_an_unknown_name_names_the_nearest(capsys: Capture) -> None:
+    assert run(["validate-config", "--spec", ""]) == 3
+    assert "no preset and no file is called ''" in capsys.readouterr().err
     assert run(["validate-config", "--spec", "llama-3.1-8b-eagl3"]) == 3
     assert "did you mean llama-3.1-8b-eagle3?" in capsys.readouterr().err
 
