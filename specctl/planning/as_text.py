@@ -48,7 +48,7 @@ def _memory(plan: Plan) -> list[str]:
         ("runtime, activations, graphs", -memory.reserve),
         ("left for conversations", memory.room),
     ]
-    if memory.draft:
+    if memory.draft_here:
         rows += [("the draft's weights", -memory.draft_here), ("left beside the draft", memory.room_with_draft)]
     where = "Memory of the GPU" if memory.tp == 1 else "Memory of each GPU"
     if memory.draft and memory.draft_tp < memory.tp:

@@ -140,8 +140,13 @@ def _own_layers(target: Known) -> KnownDrafting:
 
 
 def other_target(draft: KnownDrafting, target: Known) -> str | None:
-    """The target a draft was made for, where that is another one than `target`; quantized copies count as the same."""
+    """The target a draft was made for, where that is another one than `target`.
+
+    Quantized copies count as the same, and so does a folder of the same shape, whatever it is called."""
     if draft.target is None or _base(draft.target) == _base(target.name):
+        return None
+    meant = find_target(draft.target)
+    if target.facts.path != TABLE and (meant is None or shape_of(meant.facts) == shape_of(target.facts)):
         return None
     return draft.target
 

@@ -17,7 +17,7 @@ from specctl.planning.memory import (
     conversation,
     recurrent_bytes,
 )
-from specctl.planning.models import Known, KnownDrafting
+from specctl.planning.models import Known, KnownDrafting, other_target
 from specctl.planning.precision import Precision, kv_bits, precision_of
 from specctl.planning.roofline import Drafting, Work, break_even, ceiling, draft_step, plain_step
 from specctl.planning.shape import Shape, shape_of
@@ -204,7 +204,9 @@ class Plan:
     def acceptance(self) -> Acceptance:
         """As given, else as published, else not known."""
         draft = self.request.draft
-        return self.request.acceptance or (draft.acceptance if draft else UNKNOWN)
+        if self.request.acceptance is not None or draft is None:
+            return self.request.acceptance or UNKNOWN
+        return UNKNOWN if other_target(draft, self.request.target) else draft.acceptance
 
     @cached_property
     def single_stream(self) -> float:

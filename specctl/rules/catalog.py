@@ -19,7 +19,7 @@ Check = Callable[[Reading], Iterator[Finding]]
 
 class Rule:
     """One rule. `engines`: whose settings it looks at (empty: all). `needs`: `target` or `draft`, whose config.json
-    it reads.
+    it reads, or `platform`, a GPU that is named.
 
     `judges`: whether its file has a `check`; the others hold the page of a finding that reading or conversion makes.
     """

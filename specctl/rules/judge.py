@@ -12,6 +12,8 @@ from specctl.rules.report import Report
 from specctl.source.document import Problem
 from specctl.source.remarks import Remarks, remarks_of
 
+PLATFORM = "platform"  # a rule that needs it has nothing to say of a GPU that is not named
+
 
 def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[str] = ()) -> Report:
     """The report on one reading; `select` and `ignore` hold codes or their beginnings (`SPC2`)."""
@@ -72,7 +74,11 @@ def _wanted(code: str, select: Collection[str], ignore: Collection[str]) -> bool
 
 def _run(reading: Reading, findings: list[Finding], skipped: list[Skipped]) -> None:
     for rule in rules().values():
-        if not rule.judges or (rule.engines and reading.engine not in rule.engines) or not rule.applies(reading):
+        if not rule.judges or (rule.engines and reading.engine not in rule.engines):
+            continue
+        if PLATFORM in rule.needs and reading.around.platform is None:  # told before its file is imported
+            continue
+        if not rule.applies(reading):
             continue
         missing = tuple(need for need in rule.needs if not _has(reading, need))
         if missing:
@@ -84,6 +90,8 @@ def _run(reading: Reading, findings: list[Finding], skipped: list[Skipped]) -> N
 def _has(reading: Reading, need: str) -> bool:
     if need == "target":
         return reading.around.target_facts is not None
+    if need == PLATFORM:
+        return True
     return reading.notes.get("draft") is not None
 
 

@@ -65,11 +65,14 @@ def page(rule: Rule) -> str:
     """The page of one rule as text."""
     engines = ", ".join(title(engine) for engine in rule.engines) or "all engines"
     lines = [f"{rule.code} {rule.name} ({rule.severity}; {engines})", "", prose_of(rule.page)]
-    if rule.needs:
+    models = [need for need in rule.needs if need != "platform"]
+    if models:
         lines += [
             "",
-            f"Needs the config.json of the {' and the '.join(rule.needs)}; without it the rule is reported as skipped.",
+            f"Needs the config.json of the {' and the '.join(models)}; without it the rule is reported as skipped.",
         ]
+    if "platform" in rule.needs:
+        lines += ["", "Looks only where the GPU is named (--platform) and the sizes of target and draft are known."]
     for example in examples_of(rule):
         lines += ["", "Wrong:" if example.bad else "Right:", *_shown(example.label, example.text)]
     return "\n".join(lines) + "\n"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from specctl.planning.plan import Plan
 
 ENGINES = ("vllm", "trtllm")
+NEEDS = ("platform",)
 SEVERITY = "warning"
 MUCH = 0.1  # of the room for conversations
 

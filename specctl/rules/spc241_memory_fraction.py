@@ -22,6 +22,7 @@ from specctl.dialects.reading import Finding, Reading
 from specctl.rules.estimate import estimate, share, table
 
 ENGINES = ("sglang",)
+NEEDS = ("platform",)
 SEVERITY = "warning"
 KEY = "mem_fraction_static"
 SHRINK = (

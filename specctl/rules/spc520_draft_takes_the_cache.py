@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from specctl.dialects.reading import Finding, Reading
 from specctl.rules.estimate import estimate, table
 
+NEEDS = ("platform",)
 SEVERITY = "advice"
 
 

@@ -30,6 +30,7 @@ from specctl.rules.estimate import SEQUENCE_KEYS, estimate, given
 if TYPE_CHECKING:
     from specctl.planning.plan import Plan
 
+NEEDS = ("platform",)
 SEVERITY = "advice"
 TOKENS = 1024
 

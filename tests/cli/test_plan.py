@@ -177,6 +177,12 @@ def test_a_folder_is_planned_by_its_config(call: Any) -> None:
     assert call("./model", "--gpu", "h100")[0] == 3
 
 
+def test_figures_of_another_target_do_not_count(call: Any) -> None:
+    data = planned(call, "meta-llama/Llama-3.3-70B-Instruct", "--gpu", "h100", "--tp", "4", "--draft", HEAD)
+    assert data["inputs"]["acceptance"]["source"] == "unknown"
+    assert any("was made for meta-llama/Llama-3.1-8B-Instruct" in each for each in data["inputs"]["assumptions"])
+
+
 def test_the_usual_length_keeps_to_the_models_limit(call: Any) -> None:
     assert planned(call, "demo", "--gpu", "l4")["inputs"]["context"] == 1024
     assert planned(call, TARGET, "--gpu", "h100")["inputs"]["context"] == 8192

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from specctl.errors import MissingError, SpecctlError
 from specctl.modelinfo import ModelFacts
 from specctl.planning.drafts import draft_shape, mtp_shape
 from specctl.planning.known_drafts import DRAFTS
-from specctl.planning.models import draft_named, other_target, target_named
+from specctl.planning.known_targets import TARGETS
+from specctl.planning.models import Known, draft_named, other_target, target_named
 
 LLAMA = target_named("meta-llama/Llama-3.1-8B-Instruct")
 
@@ -171,6 +173,9 @@ def test_a_draft_of_another_target_is_named() -> None:
     llama = draft_named("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", LLAMA)
     assert other_target(llama, LLAMA) is None
     assert other_target(llama, target_named("meta-llama/Llama-3.3-70B-Instruct")) == LLAMA.name
+    folder = Known(replace(LLAMA.facts, name="./copy", path=Path("/models/copy")), "")
+    assert other_target(llama, folder) is None
+    assert other_target(llama, Known(replace(folder.facts, config=TARGETS["Qwen/Qwen3-8B"]), "")) == LLAMA.name
     kimi = draft_named("nvidia/Kimi-K2.6-Eagle3", target_named("nvidia/Kimi-K2.6-NVFP4"))
     assert other_target(kimi, target_named("nvidia/Kimi-K2.6-NVFP4")) is None
 
