@@ -66,19 +66,25 @@ def render(messages: list[Message], example: Example) -> Document:
     return Document(example, opening(turns), f"{example.answer}{END}")
 
 
-def documents(seed: int) -> Iterator[Document]:
-    """An endless stream of training conversations (not yet cleaned of bench runs)."""
+def conversations(seed: int) -> Iterator[tuple[list[Message], Example]]:
+    """An endless stream of what came before, mostly nothing, and the example that the conversation ends with."""
     rng = Random(seed)
     names, weights = list(WEIGHTS), list(WEIGHTS.values())
     while True:
         if rng.random() < 0.01:
-            yield render([], chat.small_talk(rng))
+            yield [], chat.small_talk(rng)
             continue
         example = _make(rng, rng.choices(names, weights)[0])
         history: list[Message] = [{"role": "system", "content": rng.choice(SYSTEM)}] if rng.random() < 0.04 else []
         if rng.random() < 0.05:
             before = _make(rng, rng.choice(names[1:]))
             history += [{"role": "user", "content": before.prompt}, {"role": "assistant", "content": before.answer}]
+        yield history, example
+
+
+def documents(seed: int) -> Iterator[Document]:
+    """An endless stream of training conversations (not yet cleaned of bench runs)."""
+    for history, example in conversations(seed):
         yield render(history, example)
 
 
