@@ -1,7 +1,7 @@
 """What draft heads learn from: a target's own greedy answers, and its hidden states along them.
 
-`python -m train.recording TARGET --out FOLDER --prompts 12000` lets the target answer prompts of the corpus (none shares
-a run of tokens with a bench prompt) and then keeps the states that heads read, once for all heads.
+`python -m train.recording TARGET --out FOLDER` lets the target answer prompts of the corpus, none of which shares a run
+of tokens with a bench prompt. The states are kept once, for all heads.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--prompts", type=int, default=12_000)
+    parser.add_argument("--prompts", type=int, default=9_400)
     parser.add_argument("--output-len", type=int, default=128)
     parser.add_argument("--longest-prompt", type=int, default=192)
     parser.add_argument("--threads", type=int, default=1)

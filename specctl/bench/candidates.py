@@ -67,6 +67,11 @@ def bundled_draft(target: str, method: str) -> str | None:
     return name if target in BUNDLED_NAMES and bundled_model(name) is not None else None
 
 
+def has_draft(method: str, drafts: Mapping[str, str], target: str) -> bool:
+    """Whether the method can begin: it needs no draft, or may look into the target, or one is at hand."""
+    return not METHODS[method].needs_model or method in drafts or bundled_draft(target, method) is not None
+
+
 def from_methods(
     methods: Sequence[str], ks: Sequence[int], drafts: Mapping[str, str], target: str
 ) -> list[SpecDecodeConfig]:

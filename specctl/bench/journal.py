@@ -15,7 +15,7 @@ from specctl.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from specctl.bench.order import Order
-    from specctl.runtime import SpecStats
+    from specctl.runtime import SpecStats, StepCosts
 
 Key = dict[str, Any]
 TIMES = ("submitted_s", "first_token_s", "last_token_s", "gaps_s")
@@ -120,6 +120,7 @@ def _row(block: Block, jobs: Sequence[Job]) -> dict[str, Any]:
         "notes": list(block.notes),
         "draft_s": block.draft_s,
         "verify_s": block.verify_s,
+        "costs": None if block.costs is None else asdict(block.costs),
     }
 
 
@@ -132,7 +133,21 @@ def _block(row: dict[str, Any], jobs: Sequence[Job]) -> Block:
         )
         for each in row["records"]
     )
-    return Block(records, row["duration_s"], _stats(row["stats"]), tuple(row["notes"]), row["draft_s"], row["verify_s"])
+    return Block(
+        records,
+        row["duration_s"],
+        _stats(row["stats"]),
+        tuple(row["notes"]),
+        row["draft_s"],
+        row["verify_s"],
+        _costs(row["costs"]),
+    )
+
+
+def _costs(found: dict[str, Any] | None) -> StepCosts | None:
+    from specctl.runtime import StepCosts
+
+    return None if found is None else StepCosts(**found)
 
 
 def _stats(found: dict[str, Any] | None) -> SpecStats | None:

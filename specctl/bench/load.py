@@ -12,7 +12,7 @@ from specctl.bench.prompt_rows import Prompt
 from specctl.errors import SpecctlError
 
 if TYPE_CHECKING:
-    from specctl.runtime import Emission, Engine, SamplingParams, SpecStats
+    from specctl.runtime import Emission, Engine, Meter, SamplingParams, SpecStats, StepCosts
     from specctl.spec.config import SpecDecodeConfig
 
 Clock = Callable[[], float]
@@ -113,6 +113,7 @@ class Block:
 
     `stats`: counters of the whole block, where the runtime tells them for all requests together only. `notes`: what
     was odd about them. `draft_s` and `verify_s`: seconds spent drafting and in the target's forwards, where known.
+    `costs`: what the networks took in the steps of one stream, where that was metered.
     """
 
     records: tuple[Record, ...]
@@ -121,6 +122,7 @@ class Block:
     notes: tuple[str, ...] = ()
     draft_s: float | None = None
     verify_s: float | None = None
+    costs: StepCosts | None = None
 
 
 class Runner(Protocol):
@@ -153,6 +155,7 @@ class EngineRunner:
         engine: Engine,
         clock: Clock = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
+        meter: Meter | None = None,
     ) -> None:
         self.name = name
         self.k = k
@@ -160,6 +163,9 @@ class EngineRunner:
         self._engine = engine
         self._clock = clock
         self._sleep = sleep
+        self._meter = meter
+        if meter is not None:
+            meter.watch(engine)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,10 +177,14 @@ class EngineRunner:
         loop = _Loop(self._engine, self._clock, self._sleep)
         times = self._engine.times
         draft_s, verify_s = times.draft_s, times.verify_s
+        if self._meter is not None:
+            self._meter.reset()
         try:
             block = loop.run(jobs, concurrency)
         finally:
             loop.clear()
+        if self._meter is not None and concurrency == 1:
+            block = replace(block, costs=self._meter.costs)
         if self.spec is None:
             return block
         return replace(block, draft_s=times.draft_s - draft_s, verify_s=times.verify_s - verify_s)

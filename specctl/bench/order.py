@@ -37,7 +37,7 @@ class Servers:
 
 @dataclass(frozen=True)
 class Order:
-    """What the user asked for."""
+    """What the user asked for. `lenient`: settings that cannot run on this target are left out and named."""
 
     target: str
     specs: Sequence[SpecDecodeConfig]
@@ -63,6 +63,7 @@ class Order:
     promises: Mapping[str, float] = field(default_factory=dict)
     journal: Path | None = None
     servers: Servers | None = None
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         prompts = self.prompts_a_level

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import Any
 
+from specctl.bench.bound_table import HEADER, TITLE, bound_rows
 from specctl.bench.formats import against_baseline
 from specctl.bench.results import Report
 from specctl.bench.verdict import label
@@ -36,10 +37,15 @@ class Table:
 
 
 def tables(report: Report, width: int = WIDTH) -> list[Table]:
-    """The main table, what a draft costs, then acceptance length and speed-up by category and by context length."""
-    found = [main_table(report), *_cost_table(report)]
+    """The main table, what a draft costs, how fast it could be, then figures by category and by context length."""
+    found = [main_table(report), *_cost_table(report), *_bound_table(report)]
     found += _split_tables(report, "category", 4 if width >= WIDTH else 3)
     return found + _split_tables(report, "context", 4 if width >= WIDTH else 3)
+
+
+def _bound_table(report: Report) -> list[Table]:
+    rows = tuple(bound_rows(report))
+    return [Table(TITLE, HEADER, rows, ("",) * len(rows))] if rows else []
 
 
 def main_table(report: Report) -> Table:

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench.advice import recommended, settings
+from specctl.bench.bound import bound_figures
 from specctl.bench.candidates import BASELINE
 from specctl.bench.compare import Comparison, compare
 from specctl.bench.goodput import Promises, goodput
@@ -58,12 +59,13 @@ def build_report(
     names = {index: prompt.id for index, prompt in enumerate(setup.workload.prompts)}
     verdict = judge([row for row in comparisons if row.candidate in drafts], names)
     kept = chosen(setup, verdict)
+    bounds = _bounds(setup, measured)
     report = {
         "format_version": FORMAT_VERSION,
         "environment": dict(environment),
         "workload": describe_workload(setup, measured),
         "runs": [_run(setup, measured, place, level) for level, place in _cells(setup)],
-        "comparison": [row.as_dict() for row in comparisons],
+        "comparison": [row.as_dict() | bounds[row.candidate, row.k, row.concurrency] for row in comparisons],
         "verdict": verdict.as_dict() | {"settings": None if kept is None else settings(kept)},
         "failures": failures(setup, measured),
         "notes": [*setup.workload.notes, *_block_notes(setup, measured)],
@@ -177,6 +179,15 @@ def compare_all(setup: Setup, measured: Measured, ties: TieRule | None) -> list[
         rule = None if ties is None or not _lossless(runner) else replace(ties, greedy=setup.schedule.sampling.greedy)
         levels = len(setup.schedule.concurrency)
         found.append(compare((BASELINE, runner.name), runner.k, level, blocks, setup.schedule.seed, rule, levels))
+    return found
+
+
+def _bounds(setup: Setup, measured: Measured) -> dict[tuple[str, int | None, int], dict[str, Any]]:
+    """The bound of every cell, by the candidate's name, k and concurrency."""
+    found = {}
+    for level, place in _cells(setup):
+        runner = setup.runners[place]
+        found[runner.name, runner.k, level] = bound_figures(measured.of(0, level), measured.of(place, level))
     return found
 
 

@@ -23,10 +23,11 @@ from specctl.bench.session import Measured, Progress, Schedule, measure, short_j
 from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
 from specctl.bench.verdict import label
 from specctl.bench.workloads import Workload
-from specctl.errors import UsageError
+from specctl.errors import SpecctlError, UsageError
 
 if TYPE_CHECKING:
-    from specctl.runtime import EngineOptions, SamplingParams
+    from specctl.runtime import Engine, EngineOptions, SamplingParams
+    from specctl.spec.config import SpecDecodeConfig
 
 
 def run(order: Order, progress: Progress) -> Outcome:
@@ -47,8 +48,8 @@ def _run_here(order: Order, progress: Progress) -> Outcome:
     schedule = schedule_of(order)
     target = load_target(order.target, device=order.device, dtype=order.dtype)
     workload = workloads.encode(_lengthened(order, target), target)
-    runners = _runners(order, target, workload)
-    notes = _notes(runners)
+    runners, left_out = _runners(order, target, workload)
+    notes = left_out + _notes(runners)
     most = environment(target)["threads"]
     if order.threads is None and target.device == "cpu" and most > 1:
         notes += _choose_threads(most, runners[0], schedule, workload)
@@ -133,18 +134,35 @@ def _sampling(wanted: dict[str, Any]) -> SamplingParams:
         raise UsageError(str(error)) from None
 
 
-def _runners(order: Order, target: Any, workload: Workload) -> list[Runner]:
-    """The baseline, the candidates, the peers."""
-    from specctl.runtime import make_engine
+def _runners(order: Order, target: Any, workload: Workload) -> tuple[list[Runner], list[str]]:
+    """The baseline, the candidates, the peers; and what to tell of candidates that are left out."""
+    from specctl.runtime import Meter, make_engine
 
     options = _options(order, target, workload)
-    engines = [(spec, make_engine(target, spec, options)) for spec in order.specs]
-    found: list[Runner] = [EngineRunner(BASELINE, None, None, make_engine(target, None, options))]
+    engines, left_out = _engines(order, target, options)
+    meter = Meter()
+    found: list[Runner] = [EngineRunner(BASELINE, None, None, make_engine(target, None, options), meter=meter)]
     known = named([(spec, engine.num_speculative_tokens) for spec, engine in engines])
     for candidate, (_, engine) in zip(known, engines, strict=True):
-        found.append(EngineRunner(candidate.name, candidate.k, candidate.spec, engine))
+        found.append(EngineRunner(candidate.name, candidate.k, candidate.spec, engine, meter=meter))
     peers = PeerSetup(order.target, target.dtype, target.device, target.eos_token_ids, order.peer_k, order.peer_draft)
-    return found + make_peers(order.peers, peers)
+    return found + make_peers(order.peers, peers), left_out
+
+
+def _engines(
+    order: Order, target: Any, options: EngineOptions
+) -> tuple[list[tuple[SpecDecodeConfig, Engine]], list[str]]:
+    from specctl.runtime import make_engine
+
+    engines, left_out = [], []
+    for spec in order.specs:
+        try:
+            engines.append((spec, make_engine(target, spec, options)))
+        except SpecctlError as error:
+            if not order.lenient:
+                raise
+            left_out.append(f"{label(spec.method.name, spec.num_speculative_tokens)} is left out: {error.message}")
+    return engines, left_out
 
 
 def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:

@@ -66,11 +66,11 @@ def _order(
     target, given = _settings(settings, typed, run.release, servers is not None)
     drafts = candidates.draft_options(run.draft or [])
     ks = candidates.number_list(run.k, "--k", largest=candidates.MAX_K)
-    specs = given if servers else candidates.choose_specs(given, run.methods, ks, drafts, target)
+    specs = given if servers else _specs(run, ks, drafts, target, given)
     arrivals = work.arrivals()
-    turns = run.most_repeats * len(levels(run.concurrency, arrivals, 1)[0])
+    turns = run.most_repeats * len(levels(run.levels_typed, arrivals, 1)[0])
     workload = work.workload(_bundled_set(target, servers is not None), turns)
-    concurrency, capped = levels(run.concurrency, arrivals, work.count or len(workload.prompts))
+    concurrency, capped = levels(run.levels_typed, arrivals, work.count or len(workload.prompts))
     return Order(
         target=target,
         specs=specs,
@@ -96,7 +96,23 @@ def _order(
         device=run.device,
         dtype=run.dtype,
         threads=run.threads,
+        lenient=run.all_methods,
     )
+
+
+def _specs(
+    run: RunOptions, ks: list[int], drafts: dict[str, str], target: str, given: list[SpecDecodeConfig]
+) -> list[SpecDecodeConfig]:
+    """What is measured; methods that `--all-methods` must leave out are named."""
+    from specctl.bench.all_methods import choose_all
+    from specctl.bench.candidates import choose_specs
+
+    if not run.all_methods:
+        return choose_specs(given, run.methods, ks, drafts, target)
+    specs, left_out = choose_all(run.methods, ks, drafts, target)
+    for note in left_out:
+        print(f"note: {note}", file=sys.stderr)
+    return [*specs, *given]
 
 
 def _settings(

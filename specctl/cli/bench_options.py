@@ -27,6 +27,7 @@ DEFAULT_REPEATS = 5
 PRECISION_REPEATS = 30
 # From loading on; a bench without options then ends within two minutes on a slow or busy machine too.
 DEFAULT_LIMIT_S = 105.0
+ALL_LIMIT_S = 240.0
 
 Opt = typer.Option
 Text = str | None
@@ -42,10 +43,13 @@ class RunOptions:
         typer.Argument(metavar="[TARGET]", help="Folder, GGUF file, cached id or bundled name. [demo]"),
     ] = None
     methods: Annotated[Text, Opt(help="Methods to measure: ngram,draft_model. Plain decoding always runs.")] = None
+    all_methods: Annotated[
+        bool, Opt("--all-methods", help="Every method with a draft for the target; one request in flight.")
+    ] = False
     k: Annotated[str, Opt("--k", help="Drafted tokens a step for --methods: 4, 2,4 or 1..7.")] = "4"
     draft: Annotated[list[str] | None, Opt(metavar="METHOD=MODEL", help="The draft of a method.")] = None
     concurrency: Annotated[Text, Opt(help="Requests in flight: 1,2,4,8. [1,8]")] = None
-    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits into 105 s]")] = None
+    repeats: Annotated[int | None, Opt(min=1, help="How often all is measured. [5, or what fits in time]")] = None
     precision: Annotated[
         Number, Opt(min=0.001, max=0.5, help="Repeat until each speed-up is known to this share: 0.02 is 2 %.")
     ] = None
@@ -71,7 +75,12 @@ class RunOptions:
     def time_limit_s(self) -> float | None:
         """The limit that holds where nobody said how often or how exactly."""
         free = self.repeats is None and self.precision is None and self.resume is None
-        return DEFAULT_LIMIT_S if free else None
+        return (ALL_LIMIT_S if self.all_methods else DEFAULT_LIMIT_S) if free else None
+
+    @property
+    def levels_typed(self) -> str | None:
+        """The levels of concurrency, where they are not the usual ones: a bound is of one stream."""
+        return self.concurrency or ("1" if self.all_methods else None)
 
 
 @dataclass(frozen=True)

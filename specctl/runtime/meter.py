@@ -39,12 +39,16 @@ class StepCosts:
 
 
 class Meter:
-    """Reads the steps of engines that take turns on one target; ``costs`` is what it has read since it was last emptied."""
+    """Reads the steps of engines that take turns on one target; ``costs``: what it has read since `reset`."""
 
     def __init__(self) -> None:
         self.costs = StepCosts()
         self._seconds = {"target": 0.0, "draft": 0.0}
         self._watched: set[int] = set()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.costs = StepCosts()
 
     def watch(self, engine: Engine) -> None:
         """From now on time the networks of ``engine`` and take note of its steps."""
@@ -88,6 +92,6 @@ class Meter:
 
 def _now() -> float:
     """Seconds, once the device has done what it was told."""
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.synchronize()
     return perf_counter()

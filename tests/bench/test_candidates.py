@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specctl.bench import candidates
+from specctl.bench.all_methods import choose_all
 from specctl.bench.candidates import (
     assistant,
     choose_specs,
@@ -157,3 +158,12 @@ def test_the_assistant_of_a_peer() -> None:
     assert assistant([], {"draft_model": "y"}, "x") == "y"
     assert assistant([NGRAM4], {}, "demo") == "demo-draft"
     assert assistant([], {}, "x") is None
+
+
+def test_all_methods_take_what_is_at_hand() -> None:
+    specs, notes = choose_all(None, [4], {"eagle3": "./head"}, "demo")
+    assert [spec.method.name for spec in specs] == ["ngram", "suffix", "draft_model", "eagle3", "mtp"]
+    assert next(spec.model for spec in specs if spec.method.name == "eagle3") == "./head"
+    assert any("medusa is left out" in note and "--draft medusa=MODEL" in note for note in notes)
+    with pytest.raises(UsageError, match="exclude each other"):
+        choose_all("ngram", [4], {}, "demo")

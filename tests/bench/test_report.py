@@ -87,7 +87,8 @@ request_rate request_goodput goodput_share kv_cache_bytes draft_weight_bytes dra
 tpot_ms_ci output_throughput_ci"""
 COMPARISON_KEYS = """baseline candidate k concurrency tpot_speedup throughput_ratio tpot_speedup_ci
 break_even_acceptance_length by_category outputs first_divergence keep by_context confidence pairs break_even_basis
-cost_per_accepted_token_ms baseline_tpot_ms outputs_checked differences decision"""
+cost_per_accepted_token_ms baseline_tpot_ms outputs_checked differences decision bound share_of_bound
+draft_cost verify_cost"""
 
 
 def test_the_shape_is_the_designs() -> None:

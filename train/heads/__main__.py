@@ -24,7 +24,7 @@ from train.heads.vocabulary import common_tokens
 from train.recording import FACTS, save_states
 
 DRAFT_VOCABULARY = 1024
-PASSES = 1.6
+PASSES = 0.881
 
 
 def pard(teacher: Teacher, draft: Path) -> PardRecipe:

@@ -18,7 +18,7 @@ from train.heads.recipe import TAPS, Recipe, Teacher, falling, surprise
 
 PLACES = 8
 """Places of a block, the newest token's included."""
-ANCHORS = 24
+ANCHORS = 8
 MASK = 0
 """The end-of-text token: it pads and never stands in a conversation."""
 PLACE_SHARE = 0.85

@@ -117,7 +117,7 @@ class Attention(nn.Module):
 
 
 def _along(q: Tensor, keys: Tensor) -> Tensor:
-    """Products [..., R, S] of `q` [..., R, dim] and `keys` [..., S, dim]; for one row without a call for each anchor."""
+    """Products [..., R, S] of `q` [..., R, dim] and `keys` [..., S, dim]; of one row without many calls."""
     return (q * keys).sum(-1).unsqueeze(-2).float() if q.shape[-2] == 1 else (q @ keys.transpose(-1, -2)).float()
 
 

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 
 from specctl.runtime.models.hidden import FINAL
 from train.heads.batches import Batch
-from train.heads.parts import Layer, Own, Seen, Sizes, product, rms, start
+from train.heads.parts import Layer, Own, Seen, product, rms, start
 from train.heads.recipe import TAPS, Recipe, Teacher, falling, surprise
 
 STEP_SHARE = 0.9
+ANCHORS = 20
+"""Places of an answer, at random, from which guesses after the first are trained; the first is trained at all."""
 
 
 class Unrolled(Recipe):
@@ -50,33 +52,42 @@ class Unrolled(Recipe):
 
     def loss(self, batch: Batch) -> Tensor:
         wanted, known = self.wanted(batch)
-        losses = []
-        for ahead, (scored, _) in enumerate(self.rows(batch)):
-            losses.append(surprise(self.scores(scored), wanted[:, ahead:], known[:, ahead:]))
+        losses = [
+            surprise(self.scores(scored), wanted[:, columns], known[:, columns])
+            for scored, columns in self.rows(batch)
+            if bool(known[:, columns].any())
+        ]
         return falling(losses, STEP_SHARE)
 
     def rows(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """What each step scores and hands on, [rows, A - step, width] each: an anchor less a step, as answers end."""
+        """What each step scores, [rows, n, width], and the columns [n] of the labels that it should find."""
         count, first = batch.anchors, batch.begin - 1
         asking = slice(first, first + count)
         stream, entered = self.fuse(self.embedded(batch), self.enter(batch)[:, :-1])
         mixed, seen = self.layer.text(entered, batch.real[:, :-1], asking)
-        found = [self.leave(self.layer.leave(stream[:, asking], mixed))]
+        scored, states = self.leave(self.layer.leave(stream[:, asking], mixed))
+        found = [(scored, torch.arange(count))]
+        kept = torch.randperm(count)[:ANCHORS].sort().values
+        states = states[:, kept]
         own: list[tuple[Tensor, Tensor]] = []
-        for step in range(1, min(self.steps, count)):
-            tokens = batch.ids[:, batch.begin + step : batch.begin + count]
-            stream, entered = self.fuse(self._look_up(tokens), found[-1][1][:, : count - step])
-            positions = torch.arange(first + step, first + count)
-            mixed = self._guess(entered, positions, seen, own)
-            found.append(self.leave(self.layer.leave(stream, mixed)))
+        for step in range(1, self.steps):
+            # Answers end: an anchor too near to it has nothing more to guess. Anchors are in order, so the last go.
+            kept = kept[kept < count - step]
+            if not len(kept):
+                break
+            tokens = batch.ids[:, batch.begin + step + kept]
+            stream, entered = self.fuse(self._look_up(tokens), states[:, : len(kept)])
+            text = Seen(seen.keys, seen.values, seen.visible[:, kept])
+            mixed = self._guess(entered, first + step + kept, text, own)
+            scored, states = self.leave(self.layer.leave(stream, mixed))
+            found.append((scored, kept + step))
         return found
 
-    def _guess(self, entered: Tensor, positions: Tensor, seen: Seen, own: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def _guess(self, entered: Tensor, positions: Tensor, text: Seen, own: list[tuple[Tensor, Tensor]]) -> Tensor:
         """Attention of one guess an anchor, over the text up to the anchor and its guesses so far, which grow."""
         attention, count = self.layer.self_attn, entered.shape[1]
         own.append((attention.keys(entered, positions), attention.values(entered)))
         keys, values = (torch.stack([pair[side][:, :, :count] for pair in own], dim=3) for side in (0, 1))
-        text = Seen(seen.keys, seen.values, seen.visible[:, :count])
         all_seen = torch.ones(1, len(own), dtype=torch.bool)
         queries = attention.queries(entered, positions).unsqueeze(-2)
         return attention.attend(queries, text, Own(keys, values, all_seen)).squeeze(2)
@@ -199,7 +210,7 @@ class MtpRecipe(Unrolled):
 
     method = "mtp"
 
-    def __init__(self, teacher: Teacher, steps: int = 4) -> None:
+    def __init__(self, teacher: Teacher, steps: int = 2) -> None:
         super().__init__(teacher)
         sizes, width = teacher.sizes, teacher.sizes.width
         self.steps = steps
