@@ -1,13 +1,15 @@
-"""The bound beside the measured speed-up, and where drafts go wrong: made from the JSON shape alone."""
+"""The bound beside the measured speed-up, and where drafts go wrong: made from the JSON shape alone.
+
+`by place`: accepted at each place, of the drafts that got there. `E`: acceptance length over all steps, `c`: cost of a
+drafted token, `v`: cost of verifying (see `specctl.bench.bound`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-TITLE = (
-    "accepted at each place of drafts that got there; bound = E / (k c + v): E length over all steps,\n"
-    "c cost of a drafted token, v cost of verifying, in steps of plain decoding (networks alone)"
-)
+TITLE = "accepted at each place; bound = E / (k c + v), costs in steps of plain decoding"
+SPARE = ("conc", "E", "by place")
 HEADER = ("method", "k", "conc", "by place", "E", "c", "v", "bound", "speed-up", "of bound")
 PLACES = 7
 NOTHING = "-"

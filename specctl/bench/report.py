@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import Any
 
-from specctl.bench.bound_table import HEADER, TITLE, bound_rows
+from specctl.bench.bound_table import HEADER, SPARE, TITLE, bound_rows
 from specctl.bench.formats import against_baseline
 from specctl.bench.results import Report
 from specctl.bench.verdict import label
@@ -45,7 +45,7 @@ def tables(report: Report, width: int = WIDTH) -> list[Table]:
 
 def _bound_table(report: Report) -> list[Table]:
     rows = tuple(bound_rows(report))
-    return [Table(TITLE, HEADER, rows, ("",) * len(rows))] if rows else []
+    return [Table(TITLE, HEADER, rows, ("",) * len(rows), spare=SPARE)] if rows else []
 
 
 def main_table(report: Report) -> Table:
