@@ -102,10 +102,9 @@ def _length(reading: Reading, name: str, new: bool) -> int | None:
                 f"write max_draft_len: {layers}",
             )
             return int(layers)
-        if length != layers:
-            reading.change(
-                "SPC323", "num_nextn_predict_layers", layers, None, f"max_draft_len {length} wins", "leave it out"
-            )
+        why = f"max_draft_len {length} wins" if length != layers else "this name is deprecated"
+        code = "SPC323" if length != layers else "SPC301"
+        reading.change(code, "num_nextn_predict_layers", layers, None, why, "leave it out")
     return None if length is None else int(length)
 
 

@@ -239,7 +239,7 @@ REMOVED_KEYS: dict[str, str | None] = {
     "disable_by_batch_size": "num_speculative_tokens_per_batch_size",
     "speculative_disable_by_batch_size": "num_speculative_tokens_per_batch_size",
     "disable_mqa_scorer": None,
-    "acceptance_method": "rejection_sample_method",
+    "acceptance_method": None,
     "posterior_threshold": None,
     "posterior_alpha": None,
     "disable_logprobs": None,
@@ -272,13 +272,20 @@ REMOVED_FLAGS: dict[str, str | None] = {
     "--speculative-disable-mqa-scorer": None,
     "--ngram-prompt-lookup-max": "prompt_lookup_max",
     "--ngram-prompt-lookup-min": "prompt_lookup_min",
-    "--spec-decoding-acceptance-method": "rejection_sample_method",
+    "--spec-decoding-acceptance-method": None,
     "--typical-acceptance-sampler-posterior-threshold": None,
     "--typical-acceptance-sampler-posterior-alpha": None,
     "--disable-logprobs-during-spec-decoding": None,
     "--use-v2-block-manager": None,
     "--num-lookahead-slots": None,
 }
+
+
+def cut_off(limit: Any) -> str:
+    """The schedule that stops drafting from a batch size on, as the old cut-off did."""
+    size = limit if isinstance(limit, int) and limit > 1 else 32
+    schedule = f'"num_speculative_tokens_per_batch_size": [[1, {size - 1}, K], [{size}, 4096, 0]]'
+    return f"it ends drafting above a batch size; write {schedule} with K = num_speculative_tokens"
 
 
 def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from specctl.dialects.engine_flags import VLLM_SHORT, VLLM_SWITCHES, VLLM_VALUES
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.misuse import misused
 from specctl.dialects.reading import Finding, Reading, missing_file, nearest, shown
-from specctl.dialects.vllm import REMOVED_FLAGS, ROWS
+from specctl.dialects.vllm import REMOVED_FLAGS, ROWS, cut_off
 from specctl.dialects.vllm_carriers import SHORT_KEYS, Carrier, add_short, json_text, yaml_entries
 from specctl.errors import MissingError
 from specctl.source import read_file, read_yaml
@@ -85,12 +85,15 @@ def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Fi
         key = REMOVED_FLAGS[token]
         if key is None:
             return Finding("SPC007", message + " (removed)", (at,), help="nothing takes its place; leave it out")
+        if key == "num_speculative_tokens_per_batch_size":
+            limit = int(value) if value and value.isdigit() else None
+            return Finding("SPC007", message + " (removed)", (at,), help=f"in --speculative-config {cut_off(limit)}")
         example = value if value is not None and re.fullmatch(r"\d+", value) else json.dumps(value or "...")
         return Finding(
             "SPC007",
             message + " (removed)",
             (at,),
-            help=f"""it is a key now: --speculative-config '{{"{key}": {example}, ...}}'""",
+            help=f"""it is a key now: --speculative-config '{{"{key}": {example}, ...}}'""" + _besides(key),
         )
     if token.lstrip("-") and token.startswith("---"):
         near = nearest("--" + token.lstrip("-"), flag_table())
@@ -107,6 +110,13 @@ def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Fi
         (at,),
         help=f"did you mean {near}?" if near else "settings of speculation go into --speculative-config '{...}'",
     )
+
+
+def _besides(key: str) -> str:
+    """What must stand beside a key that used to be a flag of its own."""
+    if key != "num_speculative_tokens":
+        return ""
+    return ', beside "method": "mtp" where the target has MTP layers, else beside another method or a draft "model"'
 
 
 def _flags(reading: Reading, carrier: Carrier, options: list[Given], skip: int) -> None:

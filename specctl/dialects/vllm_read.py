@@ -10,7 +10,7 @@ from specctl.dialects import coerce as types
 from specctl.dialects.field import assemble, by_key, has_path
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
-from specctl.dialects.vllm import ENGINE, LOAD_CONFIG_KEYS, METHOD_NAMES, REMOVED_KEYS, ROWS
+from specctl.dialects.vllm import ENGINE, LOAD_CONFIG_KEYS, METHOD_NAMES, REMOVED_KEYS, ROWS, cut_off
 from specctl.dialects.vllm_argv import from_argv
 from specctl.dialects.vllm_carriers import Carrier, from_python, from_value, from_yaml
 from specctl.dialects.vllm_resolve import resolve
@@ -76,16 +76,7 @@ def unknown_key(reading: Reading, key: str, raw: Any, route: Route, known: list[
 def _removed(key: str, raw: Any, route: Route, successor: str | None) -> Finding:
     message = f"vLLM has no key {key!r} (an older or another program's name)"
     if successor == "num_speculative_tokens_per_batch_size":
-        limit = raw if isinstance(raw, int) and raw > 1 else 32
-        return Finding(
-            "SPC005",
-            message,
-            route,
-            at_key=True,
-            fix=None,
-            help="it ends drafting above a batch size; write "
-            f'"{successor}": [[1, {limit - 1}, K], [{limit}, 4096, 0]] with K = num_speculative_tokens',
-        )
+        return Finding("SPC005", message, route, at_key=True, help=cut_off(raw))
     if successor is None:
         return Finding(
             "SPC005",
