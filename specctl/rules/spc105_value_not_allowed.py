@@ -49,7 +49,6 @@ def check(reading: Reading) -> Iterator[Finding]:
             "SPC105",
             f"{value.key} is {shown(value.value)}; it takes {listed}",
             value.route,
-            help=MOVED.get((value.key, value.value))
-            or (f'did you mean "{near}"?' if near else f"write one of {listed}"),
+            help=MOVED.get((value.key, value.value)) or guess,
             fix=Fix(value.route, near) if near else None,
         )
