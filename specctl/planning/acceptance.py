@@ -29,11 +29,6 @@ def walltime_factor(alpha: float, k: int, cost: float, verify: float = 1.0) -> f
     return expected_length(alpha, k) / (k * cost + verify)
 
 
-def compute_factor(alpha: float, k: int, cost: float) -> float:
-    """Operations a token against plain decoding (theorem 3.11); `cost` in operations."""
-    return (1 - alpha) * (k * cost + k + 1) / (1 - alpha ** (k + 1)) if alpha < 1 else (k * cost + k + 1) / (k + 1)
-
-
 def best_length(alpha: float, cost: float, limit: int = 64) -> tuple[int, float]:
     """The k up to `limit` with the best `walltime_factor`, and that factor; (0, 1.0) where none is above 1."""
     k, factor = max(((k, walltime_factor(alpha, k, cost)) for k in range(1, limit + 1)), key=lambda each: each[1])

@@ -19,7 +19,7 @@ from specctl.planning.memory import (
 )
 from specctl.planning.models import Known, KnownDrafting, other_target
 from specctl.planning.precision import Precision, kv_bits, precision_of
-from specctl.planning.roofline import Drafting, Work, break_even, ceiling, draft_step, plain_step
+from specctl.planning.roofline import Drafting, Work, ceiling, draft_step, plain_step
 from specctl.planning.shape import Shape, shape_of
 
 LONGEST_K = 8
@@ -233,7 +233,7 @@ class Plan:
             return row
         running = max(min(concurrency, memory.conversations_with_draft), 1)
         step = draft_step(asked.gpu, self.work, self.drafting, k, running, asked.context)
-        even = break_even(asked.gpu, self.work, self.drafting, k, running, asked.context)
+        even = step / base * (plain / running)  # fewer fit with the draft: each has to be that much faster
         row = replace(row, running=running, break_even=even)
         if not self.acceptance.known:
             return row

@@ -5,7 +5,6 @@ ideal roofline, and the sum meets them (tests/planning/test_published.py). The c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specctl.planning.hardware import Gpu
@@ -113,15 +112,3 @@ def draft_step(gpu: Gpu, target: Work, drafting: Drafting, k: int, sequences: fl
     """Seconds of a step that drafts k tokens for each sequence and verifies k + 1 rows of it."""
     verify = target.seconds(gpu, sequences * (k + 1), sequences, context)
     return verify + drafting.seconds(gpu, k, sequences, context) + SECONDS_A_VERIFY_STEP
-
-
-def break_even(gpu: Gpu, target: Work, drafting: Drafting, k: int, sequences: float, context: int) -> float:
-    """The mean acceptance length at which a step with a draft yields as many tokens a second as plain steps."""
-    step = draft_step(gpu, target, drafting, k, sequences, context)
-    return step / plain_step(gpu, target, sequences, context)
-
-
-def best_k(steps: Sequence[float], lengths: Sequence[float]) -> int:
-    """The k (1 is first) with the most tokens a second."""
-    rates = [length / step for length, step in zip(lengths, steps, strict=True)]
-    return 1 + max(range(len(rates)), key=rates.__getitem__)

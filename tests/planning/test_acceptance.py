@@ -10,7 +10,6 @@ from specctl.errors import UsageError
 from specctl.planning.acceptance import (
     Acceptance,
     best_length,
-    compute_factor,
     expected_length,
     falling_length,
     from_length,
@@ -74,7 +73,6 @@ def test_no_gain_without_acceptance_above_the_cost() -> None:
 
 def test_a_measured_verify_cost_lowers_the_factor() -> None:
     assert walltime_factor(0.8, 4, 0.05, verify=2.2) == pytest.approx(expected_length(0.8, 4) / 2.4)
-    assert compute_factor(0.8, 5, 0.0) == pytest.approx(6 / expected_length(0.8, 5))
 
 
 @pytest.mark.parametrize(

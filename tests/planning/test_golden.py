@@ -12,7 +12,7 @@ from specctl.planning.drafts import given_shape
 from specctl.planning.hardware import GPUS, find_gpu, gpu_named
 from specctl.planning.models import KnownDrafting
 from specctl.planning.plan import Plan
-from specctl.planning.roofline import break_even, plain_step
+from specctl.planning.roofline import plain_step
 from tests.planning.kit import plan
 
 LLAMA_70B = "meta-llama/Llama-3.3-70B-Instruct"
@@ -121,10 +121,9 @@ def test_one_stream_with_a_head(k: int, length: float, measured: float) -> None:
 
 def test_gain_falls_with_the_load_as_published() -> None:
     """EAGLE-3's paper, table 3: SGLang on one H100, chain of three; ratios at 2 and 64 conversations."""
-    found = plan(LLAMA_8B, "h100", HEAD_8B, context=768)
-    assert found.drafting is not None
     levels = (2, 4, 8, 16, 24, 32, 48, 56, 64)
-    gains = [1 / break_even(found.request.gpu, found.work, found.drafting, 3, level, 768) for level in levels]
+    found = plan(LLAMA_8B, "h100", HEAD_8B, context=768, concurrency=levels, k=3)
+    gains = [1 / point.break_even for point in found.curve if point.break_even]
     assert gains == sorted(gains, reverse=True)
     assert gains[-1] / gains[0] == pytest.approx(1.38 / 1.81, abs=0.06)
 
@@ -142,6 +141,17 @@ def test_a_full_memory_makes_the_rest_wait() -> None:
     found = plan(LLAMA_8B, "h100", HEAD_8B, concurrency=(500, 1000))
     assert [point.running for point in found.curve] == [found.memory.conversations_with_draft] * 2
     assert found.curve[0].output_throughput == found.curve[1].output_throughput
+
+
+@pytest.mark.parametrize("level", [1, 8, 40, 200])
+def test_at_the_break_even_the_draft_just_pays(level: int) -> None:
+    pair = ("Qwen/Qwen3-8B", "h100", "Qwen/Qwen3-0.6B")  # 45 conversations fit without the draft, 25 with it
+    at = plan(*pair, concurrency=(level,), k=7).curve[0].break_even or 0
+    less, more = (
+        plan(*pair, concurrency=(level,), k=7, acceptance=from_length(at * share, 7, "")).curve[0]
+        for share in (0.99, 1.01)
+    )
+    assert (less.pays, more.pays) == (False, True)
 
 
 @pytest.mark.parametrize(
