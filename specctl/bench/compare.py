@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 from specctl.bench.load import Block, Record
 from specctl.bench.metrics import context_bucket, counters, finished, output_throughput
+from specctl.bench.noise import NO_NOISE, BlockNoise, student
 from specctl.bench.outputs import NOT_CHECKED, Outputs, Pair, TieRule, compare_outputs
 
 CONFIDENCE = 0.95
-RESAMPLES = 4000
+RESAMPLES = 2000
 MIN_EFFECT = 0.02
 KEEP, DROP, WITHIN_NOISE = "keep", "drop", "within noise"
 
@@ -42,43 +44,51 @@ def _timed(matched: Sequence[Pair]) -> list[tuple[Pair, tuple[float, float]]]:
     return found
 
 
-def speedup_interval(matched: Sequence[Pair], seed: int, confidence: float = CONFIDENCE) -> list[float] | None:
-    """The bootstrap interval of `tpot_speedup`, 95 % unless told otherwise; None with fewer than two pairs.
+def speedup_interval(
+    matched: Sequence[Pair],
+    seed: int,
+    confidence: float = CONFIDENCE,
+    noise: BlockNoise = NO_NOISE,
+    num_blocks: int = 1,
+) -> list[float] | None:
+    """The interval of `tpot_speedup`, 95 % unless told otherwise; None with fewer than two pairs.
 
-    Prompts and repeats are drawn with replacement, each by itself (a crossed, "pigeonhole" bootstrap: Owen 2007): a
-    drawn prompt brings all its repeats, a drawn repeat all its prompts. So both the choice of prompts and the machine's
-    drift widen the interval, and the pair stays a pair. Prompts are drawn within their category, since the mix of
-    categories is chosen, not sampled; with a category of one prompt, from all of them, since one prompt says nothing of
-    its category's spread. 4000 draws, seeded; percentile ends.
+    Prompts are drawn with replacement (bootstrap, 2000 seeded draws), a prompt with all its repeats, the pair staying a
+    pair. They are drawn within their category, since the mix of categories is chosen, not sampled; with a category of
+    one prompt, from all of them, since one prompt says nothing of its category's spread. The spread of the logarithm,
+    with Student's factor for few prompts (Hesterberg 2015), and the `noise` of `num_blocks` blocks add up in squares.
     """
     import numpy as np
 
     timed = _timed(matched)
-    if len(timed) < 2:
+    speedup = tpot_speedup(matched)
+    if len(timed) < 2 or speedup is None:
         return None
-    categories, rows, columns = _axes([base for (base, _), _ in timed])
-    slow, fast = (np.zeros((len(rows), len(columns))) for _ in range(2))
+    sizes, rows = _rows([base for (base, _), _ in timed])
+    slow, fast = (np.zeros(len(rows)) for _ in range(2))
     for (base, _), times in timed:
-        place = rows[base.job.index], columns[base.job.repeat]
-        slow[place], fast[place] = times
+        slow[rows[base.job.index]] += times[0]
+        fast[rows[base.job.index]] += times[1]
     random = np.random.default_rng(seed)
-    counts = [random.multinomial(n, [1 / n] * n, size=RESAMPLES) for n in (*categories, len(columns))]
-    prompts, repeats = np.concatenate(counts[:-1], axis=1), counts[-1]
-    above, below = (((prompts @ times) * repeats).sum(axis=1) for times in (slow, fast))
-    drawn = above[below > 0] / below[below > 0]
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return [float(low), float(high)]
+    drawn = np.concatenate([random.multinomial(n, [1 / n] * n, size=RESAMPLES) for n in sizes], axis=1)
+    above, below = drawn @ slow, drawn @ fast
+    spread = float(np.log(above[below > 0] / below[below > 0]).std())
+    freedom = len(rows) - len(sizes)
+    tail = (1 + confidence) / 2
+    prompts = student(tail, freedom) * spread * (len(rows) / max(1, freedom)) ** 0.5
+    blocks = student(tail, noise.freedom) * (noise.variance / max(1, num_blocks)) ** 0.5
+    width = exp(min((prompts**2 + blocks**2) ** 0.5, 50.0))
+    return [speedup / width, speedup * width]
 
 
-def _axes(records: Sequence[Record]) -> tuple[list[int], dict[int, int], dict[int, int]]:
-    """Prompts in each group to draw from; the row of each prompt, group after group; the column of each repeat."""
+def _rows(records: Sequence[Record]) -> tuple[list[int], dict[int, int]]:
+    """Prompts in each group to draw from; the row of each prompt, group after group."""
     categories: dict[str, dict[int, None]] = {}
     for record in records:
         categories.setdefault(record.job.prompt.category, {})[record.job.index] = None
     rows = {index: row for row, index in enumerate(index for group in categories.values() for index in group)}
-    columns = {repeat: column for column, repeat in enumerate(sorted({record.job.repeat for record in records}))}
     sizes = [len(group) for group in categories.values()]
-    return sizes if min(sizes) > 1 else [sum(sizes)], rows, columns
+    return sizes if min(sizes) > 1 else [sum(sizes)], rows
 
 
 @dataclass(frozen=True)
@@ -161,11 +171,12 @@ def compare(
     seed: int,
     ties: TieRule | None,
     levels: int = 1,
+    noise: BlockNoise = NO_NOISE,
 ) -> Comparison:
     """Compare the blocks of two runtimes, baseline first, at one level. `ties` None: outputs are not checked.
 
     `levels`: how many levels are decided on in one run. The intervals are widened for them (Bonferroni), so that all of
-    them together are wrong no more often than one alone.
+    them together are wrong no more often than one alone. `noise`: that of the candidate's blocks.
     """
     # Turns give each runtime one block; after Ctrl-C the last turn may have reached only some of them.
     common = min(len(blocks[0]), len(blocks[1]))
@@ -183,7 +194,7 @@ def compare(
         concurrency=concurrency,
         pairs=len(timed),
         tpot_speedup=speedup,
-        tpot_speedup_ci=speedup_interval(matched, seed, confidence),
+        tpot_speedup_ci=speedup_interval(matched, seed, confidence, noise, common),
         confidence=confidence,
         throughput_ratio=_ratio(output_throughput(candidate), output_throughput(baseline)),
         break_even_acceptance_length=_ratio(length, speedup),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-RESAMPLES = 1000
+RESAMPLES = 400
 CONFIDENCE = 0.95
 
 

@@ -18,7 +18,7 @@ h1{font-size:1.05rem;color:var(--soft);font-weight:600;margin:0 0 8px}
 h2{font-size:1.15rem;margin:40px 0 8px}
 .verdict{font-size:1.3rem;line-height:1.35;margin:0 0 12px;font-weight:600}
 .soft{color:var(--soft);margin:2px 0;font-size:.92rem}
-.levels{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:10px;margin:20px 0}
+.levels{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;margin:20px 0}
 .level{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}
 .level b{display:block;font-size:1.05rem}
 .level .keep{color:var(--keep)}.level .drop{color:var(--drop)}.level .noise{color:var(--noise)}

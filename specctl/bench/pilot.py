@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from specctl.bench.compare import pairs, speedup_interval, tpot_speedup
+from specctl.bench.compare import CONFIDENCE, speedup_interval, tpot_speedup
+from specctl.bench.noise import block_noise, paired_blocks
 from specctl.bench.session import Measured
 
 
@@ -15,11 +16,14 @@ def repeats_needed(measured: Measured, precision: float, seed: int) -> int:
     fifth is added.
     """
     worst = 0.0
-    for (place, level), blocks in measured.blocks.items():
-        if place == 0:
-            continue
-        matched = pairs(measured.of(0, level), blocks)
-        ends, speedup = speedup_interval(matched, seed), tpot_speedup(matched)
-        if ends is not None and speedup:
-            worst = max(worst, (ends[1] - ends[0]) / 2 / speedup)
+    places = sorted({place for place, _ in measured.blocks} - {0})
+    levels = sorted({level for _, level in measured.blocks})
+    for place in places:
+        blocks = {level: paired_blocks(measured.of(0, level), measured.of(place, level)) for level in levels}
+        noise = block_noise(list(blocks.values()))
+        for turns in blocks.values():
+            matched = [pair for turn in turns for pair in turn]
+            ends, speedup = speedup_interval(matched, seed, CONFIDENCE, noise, len(turns)), tpot_speedup(matched)
+            if ends is not None and speedup:
+                worst = max(worst, (ends[1] - ends[0]) / 2 / speedup)
     return max(measured.repeats, ceil(1.2 * measured.repeats * (worst / precision) ** 2))

@@ -15,6 +15,7 @@ from specctl.bench.compare import Comparison, compare
 from specctl.bench.goodput import Promises, goodput
 from specctl.bench.load import Block, Runner
 from specctl.bench.metrics import ended_by, finished, repetition, run_figures
+from specctl.bench.noise import BlockNoise, block_noise, paired_blocks
 from specctl.bench.outputs import DIFFERENT, TieRule
 from specctl.bench.scrape import NO_COUNTERS
 from specctl.bench.session import Measured, Schedule, uses_of_a_prompt
@@ -171,14 +172,15 @@ def per_request(blocks: Sequence[Block]) -> dict[str, list[Any]]:
 def compare_all(setup: Setup, measured: Measured, ties: TieRule | None) -> list[Comparison]:
     """Every runner but the first against the first, at every level that both ran."""
     found = []
+    noises = {place: _noise(setup, measured, place) for place in range(1, len(setup.runners))}
     for level, place in _cells(setup):
         runner = setup.runners[place]
         blocks = (measured.of(0, level), measured.of(place, level))
         if place == 0 or not blocks[1] or not setup.compared:
             continue
         rule = None if ties is None or not _lossless(runner) else replace(ties, greedy=setup.schedule.sampling.greedy)
-        levels = len(setup.schedule.concurrency)
-        found.append(compare((BASELINE, runner.name), runner.k, level, blocks, setup.schedule.seed, rule, levels))
+        names, levels = (BASELINE, runner.name), len(setup.schedule.concurrency)
+        found.append(compare(names, runner.k, level, blocks, setup.schedule.seed, rule, levels, noises[place]))
     return found
 
 
@@ -189,6 +191,11 @@ def _bounds(setup: Setup, measured: Measured) -> dict[tuple[str, int | None, int
         runner = setup.runners[place]
         found[runner.name, runner.k, level] = bound_figures(measured.of(0, level), measured.of(place, level))
     return found
+
+
+def _noise(setup: Setup, measured: Measured, place: int) -> BlockNoise:
+    levels = setup.schedule.concurrency
+    return block_noise([paired_blocks(measured.of(0, level), measured.of(place, level)) for level in levels])
 
 
 def _lossless(runner: Runner) -> bool:

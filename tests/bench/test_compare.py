@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 from specctl.bench.compare import compare, pairs, speedup_interval, tpot_speedup
 from specctl.bench.load import Record
+from specctl.bench.noise import BlockNoise
 from specctl.bench.outputs import TieRule
 from specctl.runtime import SpecStats
 from tests.bench.stand_ins import block, compared, record
@@ -175,4 +177,24 @@ def test_one_prompt_a_category_still_has_a_spread() -> None:
         (record(0, category="coding", tpot_s=0.03), record(0, category="coding", tpot_s=0.01)),
         (record(1, category="math", tpot_s=0.03), record(1, category="math", tpot_s=0.03)),
     ]
-    assert speedup_interval(matched, 0) == [pytest.approx(1.0), pytest.approx(3.0)]
+    interval = speedup_interval(matched, 0)
+    assert interval is not None
+    assert interval[0] < 1
+    assert interval[1] > 3
+
+
+def test_noise_of_blocks_widens_the_interval() -> None:
+    """Without spread among prompts: 8 degrees of freedom, variance 0.01 over 4 blocks, so e to the 2.306 * 0.05."""
+    matched = grid(0.02, 0.01, 0.0, seed=1)
+    interval = speedup_interval(matched, 0, 0.95, BlockNoise(0.01, 8), 4)
+    width = math.exp(2.306 * 0.05)
+    assert interval == [pytest.approx(2 / width, rel=1e-3), pytest.approx(2 * width, rel=1e-3)]
+
+
+def test_levels_widen_the_interval_by_bonferroni() -> None:
+    base, fast = ([block(*(pair[side] for pair in grid(0.02, 0.01, 0.1, seed=1)))] for side in (0, 1))
+    one, five = (compare(("baseline", "ngram"), 4, 1, (base, fast), 0, None, levels) for levels in (1, 5))
+    assert (one.confidence, five.confidence) == (0.95, pytest.approx(0.99))
+    assert one.tpot_speedup_ci is not None
+    assert five.tpot_speedup_ci is not None
+    assert five.tpot_speedup_ci[1] > one.tpot_speedup_ci[1]
