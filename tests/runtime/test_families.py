@@ -15,20 +15,26 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from specctl.errors import DamagedError, SpecctlError
-from specctl.runtime import Engine, EngineOptions, Target, load_target
+from specctl.runtime import Engine, EngineOptions, Target, load_target, make_engine
 from specctl.runtime.kv_cache import Span
+from specctl.runtime.models.exact import Exact
 from specctl.runtime.models.families import FAMILIES, NATIVE
 from specctl.runtime.models.flat import FlatModel
+from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.models.pretrained import load_network
 from tests.runtime.family_kit import TINIES, write_family
-from tests.runtime.kit import ask, run
+from tests.runtime.family_methods import METHODS, PROMPTS, has, outputs, setting
 
-PROMPTS = {
-    "repeats": list(b"abcabcabcabc"),
-    "long": [random.Random(5).randrange(256) for _ in range(45)],
-    "short": list(b"x"),
-}
-REQUESTS = [ask(name, prompt, ignore_eos=True) for name, prompt in PROMPTS.items()]
+# The families that differ in their layers, not in their wrapping; these meet every method here.
+DISTINCT = (
+    "mixtral-window", "qwen3_next", "qwen3_5", "qwen3_5_moe_text", "deepseek_v3", "gemma3_text", "gemma4_text",
+    "gpt_oss", "glm4_moe", "ernie4_5_moe", "step3p7", "mimo", "qwen3_moe",
+)  # fmt: skip
+
+
+ALWAYS = ("ngram", "relative", "eagle3", "mtp")
+# Chunked prefill, and fewer slots than requests: slots are used again.
+MIXED = EngineOptions(2, None, 11)
 
 
 @pytest.fixture(scope="session")
@@ -64,8 +70,7 @@ def plain(target: Callable[[str], Target]) -> Callable[[str], dict[str, list[int
 
     def get(name: str) -> dict[str, list[int]]:
         if name not in done:
-            results = run(Engine(target(name), None, EngineOptions(3)), REQUESTS)
-            done[name] = {request: result["tokens"] for request, result in results.items()}
+            done[name] = outputs(Engine(target(name), None, EngineOptions(3)))
         return done[name]
 
     return get
@@ -79,7 +84,7 @@ def test_plain_decoding_is_transformers_generate(
     oracle.set_experts_implementation("eager")
     for request, prompt in PROMPTS.items():
         out = oracle.generate(
-            torch.tensor([prompt]), max_new_tokens=24, do_sample=False, eos_token_id=-1, pad_token_id=0
+            torch.tensor([prompt]), max_new_tokens=14, do_sample=False, eos_token_id=-1, pad_token_id=0
         )
         assert plain(name)[request] == out[0, len(prompt) :].tolist()
 
@@ -138,3 +143,42 @@ def test_a_type_that_transformers_lacks_is_refused_by_name(family: Callable[[str
     path.write_text(json.dumps(json.loads(path.read_text()) | {"model_type": "step3p5"}))
     with pytest.raises(SpecctlError, match=r"'step3p5' does not run .* step3p7"):
         load_target(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("name", TINIES)
+def test_a_draft_changes_no_token(
+    name: str,
+    target: Callable[[str], Target],
+    plain: Callable[[str], dict[str, list[int]]],
+    tmp_path: Path,
+) -> None:
+    """`family_methods` tries the full cross product."""
+    if name in DISTINCT:
+        others = [method for method in METHODS if method not in ALWAYS]
+        methods = (*ALWAYS, others[DISTINCT.index(name) % len(others)])
+    else:
+        methods = ("relative", "mtp")
+    for place, method in enumerate(method for method in methods if has(name, method)):
+        k = 2 + (place + len(name)) % 4
+        engine = make_engine(target(name), setting(method, target(name), tmp_path, k), MIXED)
+        assert outputs(engine) == plain(name), method
+        assert engine.stats.num_drafts > 0, method
+        assert method != "same" or engine.stats.mean_acceptance_length == k + 1
+
+
+@pytest.mark.parametrize("name", DISTINCT)
+def test_taps_are_the_hidden_states_of_transformers(
+    name: str, family: Callable[[str], Path], target: Callable[[str], Target]
+) -> None:
+    model, layers = target(name).model, (0, 3, FINAL, 1)
+    tokens = PROMPTS["long"]
+    network = load_network(family(name), torch.float64, torch.device("cpu"))
+    network.set_experts_implementation("eager")
+    with torch.inference_mode(), Exact():
+        states = network(torch.tensor([tokens]), output_hidden_states=True, use_cache=False).hidden_states
+    wanted = torch.cat([states[layer][0] for layer in layers], -1)
+    cache = model.make_cache(2, 96)
+    _, first = model.forward_tapped(tokens[:20], [Span(1, 0, 20)], cache, [19], layers)
+    _, second = model.forward_tapped(tokens[20:], [Span(1, 20, 25)], cache, [24], layers)
+    # The network's rotations are under `Exact` here and float32 there, as the models were trained.
+    torch.testing.assert_close(torch.cat([first, second]), wanted, rtol=1e-4, atol=1e-4)

@@ -21,10 +21,13 @@ class Exact(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        named = {key: _wider(value) for key, value in (kwargs or {}).items()}
         if func is Tensor.float:
             return args[0].double()
-        return func(*(_wider(value) for value in args), **named)
+        if any(value is torch.float32 for value in args):
+            args = tuple(map(_wider, args))
+        if kwargs:
+            return func(*args, **{key: _wider(value) for key, value in kwargs.items()})
+        return func(*args)
 
 
 def _wider(value: Any) -> Any:
