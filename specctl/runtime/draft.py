@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -112,3 +112,10 @@ class Proposer(Protocol):
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None: ...
     def finish(self, sequence: Sequence) -> None: ...
     def forget(self) -> None: ...
+
+
+@runtime_checkable
+class SharesCache(Protocol):
+    """A proposer that reads the target's own cache; it is handed over once, before the first draft."""
+
+    def share(self, cache: Any) -> None: ...

@@ -18,7 +18,7 @@ from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.adjust import make_adjustment
 from specctl.runtime.batch import Batch, make_batch
-from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, cut
+from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache, cut
 from specctl.runtime.logprobs import token_logprobs
 from specctl.runtime.request import Emission, Request, TokenLogprobs
 from specctl.runtime.sampling import probabilities, request_seed
@@ -70,6 +70,8 @@ class Engine:
         branched = proposer is not None and proposer.num_draft_tokens > proposer.num_speculative_tokens
         spare = self.num_draft_tokens if branched else 0
         self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len + spare)
+        if isinstance(proposer, SharesCache):
+            proposer.share(self._cache)
 
     @property
     def num_speculative_tokens(self) -> int:

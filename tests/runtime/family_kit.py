@@ -92,7 +92,7 @@ def mimo(tensors: Tensors, layer: int) -> Tensors:
 
 def ernie(tensors: Tensors, layer: int) -> Tensors:
     """A layer of Llama's kind, whatever the main layers are."""
-    own = _moved(hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES | {"num_hidden_layers": 1})).state_dict())
+    own = randomised(hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES | {"num_hidden_layers": 1})).state_dict())
     block = {name.replace("model.layers.0.", "model.mtp_block.0."): v for name, v in own.items() if ".layers." in name}
     kept = {name: value for name, value in tensors.items() if f".layers.{layer}." not in name}
     return kept | block | _fusion("model.mtp_linear_proj.0") | _norms("model.mtp_emb_norm.0", "model.mtp_hidden_norm.0")
@@ -227,7 +227,7 @@ TINIES: dict[str, Tiny] = {
 }  # fmt: skip
 
 
-def _moved(tensors: Tensors) -> Tensors:
+def randomised(tensors: Tensors) -> Tensors:
     """Nothing may stand at its neutral value, so that leaving it out shows."""
     made = {}
     for name, value in tensors.items():
@@ -248,7 +248,7 @@ def write_family(name: str, folder: Path, seed: int = 0, whole: Path | None = No
     extra = tiny.layers if tiny.mtp else 0
     network = tiny.build(extra)
     save(network, folder)
-    tensors = _moved(load_file(folder / "model.safetensors"))
+    tensors = randomised(load_file(folder / "model.safetensors"))
     if whole:
         shutil.copytree(folder, whole)
         save_file(tensors, whole / "model.safetensors", {"format": "pt"})

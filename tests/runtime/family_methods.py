@@ -16,8 +16,9 @@ from pathlib import Path
 from specctl.runtime import Engine, EngineOptions, Target, load_target, make_engine
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import DraftModel, Mtp, Ngram, Suffix
+from tests.runtime.eagle_heads import eagle3
 from tests.runtime.family_kit import TINIES, write_family, write_relative
-from tests.runtime.head_kit import eagle3, make_head
+from tests.runtime.head_kit import make_head
 from tests.runtime.kit import ask, run
 
 PROMPTS = {

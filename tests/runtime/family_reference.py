@@ -15,7 +15,7 @@ from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
 from specctl.runtime.models.pretrained import load_network
-from tests.runtime.head_kit import rms
+from tests.runtime.head_parts import rms
 
 # The next k tokens from the tokens so far and the target's last states [n, width] of all of them but the newest.
 Drafter = Callable[[list[int], Tensor, int], list[int]]

@@ -5,31 +5,23 @@ and tensors disagree.
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from specctl.errors import SpecctlError
 from specctl.runtime import Engine, EngineOptions, Target, load_target, make_engine
-from specctl.runtime.draft import Draft
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Mtp
 from tests.runtime.family_kit import TINIES, write_family
 from tests.runtime.family_reference import Drafter, by_hand, last_states, of_transformers, oracle
 from tests.runtime.kit import ask, run
+from tests.runtime.schooling import PROMPTS, check, silence, spoil
 
-PROMPTS = {
-    "one": [97],
-    "few": list(b"abcabc"),
-    "long": [random.Random(5).randrange(256) for _ in range(50)],
-}
 SHIPPED = [name for name, tiny in TINIES.items() if tiny.mtp]
 HABITS = {"deepseek_v3": (0.0, True), "glm4_moe": (0.0, False)} | dict.fromkeys(
     ("qwen3_next", "qwen3_5_text", "qwen3_5_moe"), (1.0, True)
@@ -40,73 +32,22 @@ def target_of(folder: Path) -> Target:
     return load_target(str(folder), device="cpu", dtype="float64")
 
 
-class Schooled:
-    """A proposer whose drafts are compared with a reference and then replaced by ones of which the target accepts a
-    number that changes from step to step.
-    """
-
-    def __init__(self, proposer: Any, reference: Drafter, states: Callable[[list[int]], Tensor], truth: Any) -> None:
-        self._proposer = proposer
-        self._reference = reference
-        self._states = states
-        self._truth = truth
-        self._dice = random.Random(3)
-        self.compared = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._proposer, name)
-
-    def propose(self, sequences: list[Any], limits: list[int]) -> list[Draft]:
-        taught = []
-        for sequence, draft in zip(sequences, self._proposer.propose(sequences, limits), strict=True):
-            wanted = self._reference(sequence.tokens, self._states(sequence.tokens[:-1]), len(draft.tokens))
-            assert draft.tokens[: len(wanted)] == wanted
-            self.compared += len(wanted)
-            right = self._truth[sequence.request.id][sequence.num_output :][: self._dice.randint(0, len(draft.tokens))]
-            taught.append(Draft(right + [(token + 1) % 256 for token in draft.tokens[len(right) :]]))
-        return taught
-
-
-def check(folder: Path, reference: Drafter, k: int) -> None:
-    target, network = target_of(folder), oracle(folder)
-    requests = [ask(name, prompt, ignore_eos=True, max_tokens=16) for name, prompt in PROMPTS.items()]
-    truth = {name: result["tokens"] for name, result in run(Engine(target, None, EngineOptions(3)), requests).items()}
-    engine = make_engine(target, SpecDecodeConfig(Mtp(), k), EngineOptions(2, None, 60))
-    schooled: Any = Schooled(engine._proposer, reference, lambda tokens: last_states(network, tokens), truth)
-    engine._proposer = schooled
-    drafted = run(engine, requests)
-    assert {name: result["tokens"] for name, result in drafted.items()} == truth
-    assert schooled.compared >= 30
-    assert all(engine.stats.acceptance_length_histogram), "each number of accepted tokens must have come up"
+def compare(folder: Path, reference: Drafter, k: int) -> None:
+    network = oracle(folder)
+    check(folder, SpecDecodeConfig(Mtp(), k), reference, lambda tokens: last_states(network, tokens))
 
 
 @pytest.mark.parametrize("name", HABITS)
 def test_one_layer_chains_as_transformers_layer_does_by_hand(name: str, tmp_path: Path) -> None:
     folder = write_family(name, tmp_path / "target", whole=tmp_path / "whole")
-    check(folder, by_hand(folder, tmp_path / "whole", *HABITS[name]), 3)
+    compare(folder, by_hand(folder, tmp_path / "whole", *HABITS[name]), 3)
 
 
 @pytest.mark.parametrize(("name", "k"), [("deepseek_v3", 1), ("glm4_moe", 1), ("step3p7-even", 2), ("step3p7-even", 3)])
 def test_each_layer_drafts_what_transformers_drafts(name: str, k: int, tmp_path: Path) -> None:
     """transformers counts the heads of step3p7's sliding prediction layers as those of full attention."""
     folder = write_family(name, tmp_path / "target")
-    check(folder, of_transformers(folder), k)
-
-
-def silence(folder: Path) -> None:
-    """Let the next token hang on the newest alone, in the target and in its prediction layers, which pass the embedding
-    on: what they draft is always right.
-    """
-    tensors = load_file(folder / "model.safetensors")
-    for name, value in tensors.items():
-        if any(part in name for part in ("o_proj", "out_proj", "down_proj")):
-            tensors[name] = torch.zeros_like(value)
-        elif "norm" in name:
-            tensors[name] = torch.ones_like(value)
-        elif name.split(".")[-2] in ("fc", "eh_proj", "input_proj") or "mtp_linear_proj" in name:
-            halves = [torch.eye(len(value)), torch.zeros(len(value), len(value))]
-            tensors[name] = torch.cat(halves[::-1] if "input_proj" in name else halves, -1)
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    compare(folder, of_transformers(folder), k)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -116,21 +57,7 @@ def test_layers_that_know_the_target_are_always_right(name: str, tmp_path: Path)
     target = target_of(tmp_path / "target")
     for k, slots in ((1, 3), (4, 1), (5, 3)):
         engine = make_engine(target, SpecDecodeConfig(Mtp(), k), EngineOptions(slots))
-        dice, proposer, spoilt = random.Random(8), engine._proposer, [0]
-        honest = proposer.propose  # type: ignore[union-attr]
-
-        def sometimes_wrong(
-            sequences: Any, limits: Any, honest: Any = honest, dice: Any = dice, spoilt: Any = spoilt
-        ) -> list[Draft]:
-            drafts: list[Draft] = honest(sequences, limits)
-            for draft in drafts:
-                if dice.random() < 0.3:
-                    place = dice.randrange(len(draft.tokens))
-                    draft.tokens[place] = (draft.tokens[place] + 1) % 256
-                    spoilt[0] += len(draft.tokens) - place
-            return drafts
-
-        proposer.propose = sometimes_wrong  # type: ignore[union-attr,method-assign]
+        spoilt = spoil(engine)
         # MiMo's and Ernie's layers are blind to the first row, all there is after a prompt of one token.
         prompts = {
             each: prompt for each, prompt in PROMPTS.items() if len(prompt) > 1 or name[:4] not in ("mimo", "erni")

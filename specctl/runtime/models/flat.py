@@ -142,13 +142,17 @@ class FlatModel:
         return out.logits[0]  # type: ignore[no-any-return]
 
 
+def kv_keepers(config: Any) -> dict[str, int]:
+    """For each kind of layer the last that keeps keys and values for others to read; empty where none does."""
+    modes = getattr(config, "kv_sharing_modes", None) or []
+    return {config.layer_types[layer]: layer for layer, mode in enumerate(modes) if mode == "store"}
+
+
 def kv_sources(config: Any) -> list[int]:
-    """For each layer the one whose keys and values it reads: itself, or for sharing layers the last that keeps its own
-    of the same kind.
-    """
+    """For each layer the one whose keys and values it reads: itself, or where it shares, the one that keeps them."""
     modes = getattr(config, "kv_sharing_modes", None) or [None] * config.num_hidden_layers
-    kept = {config.layer_types[i]: i for i, mode in enumerate(modes) if mode == "store"}
-    return [kept[config.layer_types[i]] if mode == "reuse" else i for i, mode in enumerate(modes)]
+    kept = kv_keepers(config)
+    return [kept[config.layer_types[layer]] if mode == "reuse" else layer for layer, mode in enumerate(modes)]
 
 
 def load_flat(folder: Path, dtype: torch.dtype, device: torch.device) -> FlatModel:

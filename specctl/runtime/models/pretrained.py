@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +65,36 @@ def load_network(folder: Path, dtype: torch.dtype, device: torch.device, attenti
     how = {} if attention is None else {"attn_implementation": attention}
     try:
         model, found = auto.from_pretrained(
-            folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True, **how
+            folder,
+            config=config,
+            dtype=dtype,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **how,
         )
     except REASONS as error:
         raise SpecctlError(
             f"transformers cannot load {folder}: {error}", help="the runtime runs what transformers runs as a causal LM"
         ) from error
-    absent = sorted(found["missing_keys"])
+    _check_whole(folder, found)
+    return model.to(device)
+
+
+def _check_whole(folder: Path, found: Mapping[str, Any]) -> None:
+    """Raises DamagedError for tensors that are absent or of another shape than the config says."""
+    help = "config.json and weights are of different models, or a file is missing; download both again"
+    other = sorted(found["mismatched_keys"])
+    if other:
+        name, shape, wanted = other[0]
+        raise DamagedError(
+            f"{folder}: tensor {name!r} is {list(shape)}, config.json wants {list(wanted)}"
+            f" ({len(other)} tensors are of another shape)",
+            help=help,
+        )
+    absent = sorted(set(found["missing_keys"]))
     if absent:
         raise DamagedError(
             f"{folder}: {len(absent)} tensors that its config.json asks for are not among its weights: {absent[0]} …",
-            help="config.json and weights are of different models, or a file is missing; download both again",
+            help=help,
         )
-    return model.to(device)

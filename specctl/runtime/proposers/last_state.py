@@ -18,7 +18,7 @@ from specctl.runtime.proposers.tree import Expand, Shape, draft_tree
 from specctl.runtime.sequence import Sequence
 
 
-class LastStateProposer(ABC):
+class NewestState(ABC):
     """``_states[slot]`` [layers * hidden]: the state that produced the newest token."""
 
     notes: tuple[str, ...] = ()
@@ -56,6 +56,14 @@ class LastStateProposer(ABC):
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
         """k tokens deep, less where a sequence's limit is lower."""
         return draft_for(sequences, [min(self._k, limit) for limit in limits], self._draft)
+
+    @abstractmethod
+    def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
+        """``counts[i]`` (at least 1) tokens deep for each sequence."""
+
+
+class LastStateProposer(NewestState):
+    """What needs that state and nothing else."""
 
     @torch.inference_mode()
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:

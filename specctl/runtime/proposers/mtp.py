@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from specctl.errors import SpecctlError
+from specctl.runtime.draft import Proposer
 from specctl.runtime.models.heads.files import open_head
+from specctl.runtime.models.heads.gemma_assistant import is_assistant
 from specctl.runtime.models.heads.mtp import load_mtp
+from specctl.runtime.models.loading import model_folder
 from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.proposers.chain import Picker
+from specctl.runtime.proposers.gemma_assistant import GemmaAssistantProposer
 from specctl.runtime.proposers.prediction_layers import PredictionLayersProposer
 from specctl.runtime.proposers.recurrent_head import MAX_DRAFTED, RecurrentHeadProposer
 from specctl.runtime.proposers.tree import make_shape
@@ -18,8 +22,10 @@ class MtpProposer:
     """The layers lie in the target's folder or in one of their own. One layer chains all tokens, several take turns."""
 
     @classmethod
-    def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> RecurrentHeadProposer:
+    def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> Proposer:
         """Raises SpecctlError and its kin for a checkpoint without such layers or with one that cannot run here."""
+        if spec.model and is_assistant(folder := model_folder(spec.model)):
+            return GemmaAssistantProposer.load(folder, spec, target)
         files = open_head(spec.model or str(target.folder), target.model, slots.max_len, spec.method.name)
         heads, notes = load_mtp(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
