@@ -179,6 +179,13 @@ def _nested(reading: Reading) -> None:
                     help="write 0.9",
                 )
             )
+    sampler = reading.around.args.get("sampler_type")
+    if sampler is not None and is_new(reading.release):
+        if sampler in ("auto", "TorchSampler"):
+            reading.change("SPC323", "sampler_type", sampler, None, "this release has no such argument any more")
+        else:
+            text = f"sampler_type is {shown(sampler)}; this release takes auto or TorchSampler, and ignores it"
+            reading.say(Finding("SPC105", text, ("sampler_type",), help="leave it out"))
     backend = reading.around.args.get("backend")
     if backend is not None and backend not in BACKENDS:
         reading.say(

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
 from specctl.dialects.trtllm import is_new
+from specctl.modelinfo.weights import tensor_names
 
 ENGINES = ("trtllm",)
 LENGTH, MODEL = "max_draft_len", "speculative_model"
@@ -50,7 +51,12 @@ def _readable(reading: Reading, key: str) -> bool:
 
 def _embedded(reading: Reading) -> bool:
     target = reading.around.target_facts
-    return target is not None and any(str(key).startswith(("dspark_", "mtp_")) for key in target.config)
+    if target is None:
+        return False
+    weights = tensor_names(target.path) or ()
+    return any(str(key).startswith(("dspark_", "mtp_")) for key in target.config) or any(
+        name.startswith("mtp.") for name in weights
+    )
 
 
 def _missing(reading: Reading, key: str, line: str) -> Finding:

@@ -12,10 +12,13 @@ Good:
 
 from collections.abc import Iterator
 
-from specctl.dialects.reading import Finding, Reading
+from specctl.dialects.reading import FAILS, Finding, Reading
 from specctl.dialects.sglang import ATTENTION_BACKENDS, EAGLE_FAMILY
 
 ENGINES = ("sglang",)
+# What EAGLE drafts of several steps run on beside the server's own choices (speculative/draft_utils.py).
+DRAFT_ONLY = ("hybrid_linear_attn", "ascend", "dsv4", "nsa")
+NOT_FOR_DRAFTS = ("torch_native", "flex_attention")
 PAGED_TREES = ("flashinfer", "fa3", "triton")
 
 
@@ -44,6 +47,7 @@ def check(reading: Reading) -> Iterator[Finding]:
             reading.route("attention_backend"),
             help="write --attention-backend flashinfer",
         )
+    yield from _draft(reading, str(name))
     if topk is None or topk <= 1:
         return
     route = reading.route("speculative_eagle_topk") or reading.route("speculative_algorithm")
@@ -68,3 +72,19 @@ def check(reading: Reading) -> Iterator[Finding]:
             route,
             help="write --speculative-ngram-max-bfs-breadth 1, --page-size 1 or --attention-backend flashinfer",
         )
+
+
+def _draft(reading: Reading, name: str) -> Iterator[Finding]:
+    """The draft's own backend: nobody checks its name before the draft worker starts."""
+    key = "speculative_draft_attention_backend"
+    backend = reading.get(key)
+    known = (*ATTENTION_BACKENDS, *DRAFT_ONLY)
+    if backend is None or name not in EAGLE_FAMILY or (backend in known and backend not in NOT_FOR_DRAFTS):
+        return
+    yield Finding(
+        "SPC331",
+        f"--speculative-draft-attention-backend {backend!r} runs no draft of several steps; the draft worker stops",
+        reading.route(key),
+        help="write flashinfer, fa3 or triton",
+        stage=FAILS,
+    )

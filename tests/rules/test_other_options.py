@@ -103,6 +103,35 @@ def test_options_that_need_a_chain(option: str) -> None:
         assert check(tokens, engine="sglang", form="argv").verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("backend", "verdict"),
+    [
+        ("foo", "fails-at-start"),
+        ("torch_native", "fails-at-start"),
+        ("fa3", "accepts"),
+        ("hybrid_linear_attn", "accepts"),
+    ],
+)
+def test_the_attention_backend_of_the_draft(backend: str, verdict: str) -> None:
+    tokens = f"{HEAD} {CHAIN} --speculative-draft-attention-backend {backend}".split()
+    assert check(tokens, engine="sglang", form="argv").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("release", "sampler", "verdict"),
+    [
+        ("1.2.1", "TRTLLMSampler", "accepts"),
+        ("1.4.0rc0", "TorchSampler", "accepts"),
+        ("1.4.0rc0", "TRTLLMSampler", "refuses"),
+    ],
+)
+def test_the_sampler_of_tensorrt_llm(release: str, sampler: str, verdict: str) -> None:
+    text = f"sampler_type: {sampler}\nspeculative_config: {{decoding_type: AUTO}}\n"
+    report = check(text, engine="trtllm", release=release)
+    assert report.verdict == verdict
+    assert all(each.span and each.span.line == 1 for each in report.diagnostics)
+
+
 def test_the_buffer_of_a_mamba_model() -> None:
     wide = CHAIN.replace("3", "299").replace(" 4", " 300")
     buffered = f"{HEAD} {wide} --mamba-radix-cache-strategy extra_buffer"
