@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from specctl.runtime.acceptance import make_verifier
+from specctl.runtime.draft_length import make_draft_length
 from specctl.runtime.engine import Engine, EngineOptions
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.proposers import Slots, make_proposer
@@ -33,7 +34,9 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
     proposer = make_proposer(spec, target, slots)
     if options.coupled and spec.acceptance == Acceptance():
         spec = replace(spec, acceptance=Acceptance(method="coupled"))
-    return Engine(target, proposer, options, make_verifier(spec, proposer.num_speculative_tokens))
+    k = proposer.num_speculative_tokens
+    length = make_draft_length(spec, k, measured=options.measured_length)
+    return Engine(target, proposer, options, make_verifier(spec, k), length)
 
 
 def top_margin(target: Target, token_ids: Sequence[int]) -> float:

@@ -19,6 +19,7 @@ from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.adjust import make_adjustment
 from specctl.runtime.batch import Batch, make_batch
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache, cut
+from specctl.runtime.draft_length import DraftLength, Fixed
 from specctl.runtime.logprobs import token_logprobs
 from specctl.runtime.request import Emission, Request, TokenLogprobs
 from specctl.runtime.sampling import probabilities, request_seed
@@ -36,7 +37,8 @@ class EngineOptions:
 
     ``max_model_len`` None takes the target's own context. ``coupled``: noise fixed by seed and place, so that sampled
     text does not depend on the draft (see `specctl.runtime.acceptance.Coupled`); a draft's setting asks for it by its
-    ``acceptance``, this option by itself serves plain decoding. Raises ValueError for limits below 1.
+    ``acceptance``, this option by itself serves plain decoding. ``measured_length``: a draft's length follows
+    measured acceptance and times instead of the setting, which it never exceeds. Raises ValueError for limits below 1.
     """
 
     max_num_seqs: int = 16
@@ -44,6 +46,7 @@ class EngineOptions:
     max_num_batched_tokens: int = 512
     seed: int = 0
     coupled: bool = False
+    measured_length: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens"):
@@ -56,13 +59,19 @@ class Engine:
     """Continuous batching over one target. Used from one thread."""
 
     def __init__(
-        self, target: Target, proposer: Proposer | None, options: EngineOptions, verifier: Verifier | None = None
+        self,
+        target: Target,
+        proposer: Proposer | None,
+        options: EngineOptions,
+        verifier: Verifier | None = None,
+        length: DraftLength | None = None,
     ) -> None:
         self.target = target
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
         self.times = StepTimes()
         self._proposer = proposer
+        self._length: DraftLength = length or Fixed(self.num_speculative_tokens)
         self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
         self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
@@ -165,13 +174,16 @@ class Engine:
         if not decodes and not chunks:
             return []
         began = perf_counter()
-        drafts = self._draft(decodes)
+        k = self._length.choose(len(decodes)) if decodes else 0
+        drafts = self._draft(decodes, k)
         drafted = perf_counter()
         batch = make_batch(decodes, drafts, chunks)
         logits, hidden = self._forward(batch)
-        emissions = self._verify(decodes, drafts, logits, hidden, batch)
+        emissions, accepted = self._verify(decodes, drafts, logits, hidden, batch)
         if not chunks:
-            self.times.add(drafted - began, perf_counter() - drafted)
+            ended = perf_counter()
+            self.times.add(drafted - began, ended - drafted)
+            self._length.observe(k, accepted, ended - began)
         return emissions + self._finish_prefills(chunks, logits, hidden, batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
@@ -181,20 +193,21 @@ class Engine:
             return model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows), None
         return model.forward_tapped(batch.tokens, batch.spans, self._cache, batch.logit_rows, layers)
 
-    def _draft(self, decodes: list[Sequence]) -> list[Draft]:
+    def _draft(self, decodes: list[Sequence], k: int) -> list[Draft]:
         if not self._proposer or not decodes:
             return [NO_DRAFT] * len(decodes)
         # The context must hold the drafted tokens and the bonus token behind them.
-        limits = [self.max_model_len - len(sequence.tokens) - 1 for sequence in decodes]
+        limits = [min(k, self.max_model_len - len(sequence.tokens) - 1) for sequence in decodes]
         drafts = self._proposer.propose(decodes, limits)
         return [cut(d, s.grammar) if s.grammar else d for s, d in zip(decodes, drafts, strict=True)]
 
     def _verify(
         self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: Batch
-    ) -> list[Emission]:
+    ) -> tuple[list[Emission], list[int]]:
+        """What each sequence got, and how many of its drafted tokens were accepted."""
         wanted = self._verifier.needs_best or any(s.request.sampling.greedy for s in decodes)
         best = logits.argmax(dim=-1).tolist() if wanted else []
-        emissions = []
+        emissions, accepted = [], []
         for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
             outcome = self._judge(sequence, draft, logits[rows], best[rows])
@@ -204,7 +217,8 @@ class Engine:
             states = _part(hidden, begin, len(draft.tokens) + 1)
             states = None if states is None else states[kept]
             emissions.append(self._take(sequence, block, logits[rows][kept], states))
-        return emissions
+            accepted.append(outcome.accepted)
+        return emissions, accepted
 
     def _judge(self, sequence: Sequence, draft: Draft, logits: Tensor, best: list[int]) -> Outcome:
         """What stands of a draft, by its rows as the request wants them."""
