@@ -6,6 +6,7 @@ invoked. The setting flags wait for it on the context: `ctx.obj` is a `specctl.c
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import importlib.util
 import io
@@ -120,7 +121,10 @@ def build() -> click.Command:
 
 def main(argv: list[str] | None = None) -> None:
     """Run specctl; `argv` without the program's name (default: the process's own). Always ends in SystemExit."""
-    raise SystemExit(run(list(sys.argv[1:] if argv is None else argv)))
+    gc.freeze()  # what the imports made lives as long as the process; the collector need not walk it
+    status = run(list(sys.argv[1:] if argv is None else argv))
+    gc.freeze()
+    raise SystemExit(status)
 
 
 def _prepare_streams() -> None:

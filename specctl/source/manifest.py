@@ -56,8 +56,22 @@ class _Manifest:
         own = entries.get("image")
         image = own.value if isinstance(own, yaml.ScalarNode) else image
         self.command(entries, env, image)
+        self.nested(node)
         for value in entries.values():
             self.node(value, env, image)
+
+    def nested(self, node: Any) -> None:
+        """A setting below other keys, as the engine's keyword arguments in the file of another server."""
+        for key, value in node.value:
+            name = key.value.replace("-", "_") if isinstance(key, yaml.ScalarNode) else ""
+            text = isinstance(value, yaml.ScalarNode) and value.value.lstrip().startswith("{")
+            if name != "speculative_config" or not (text or isinstance(value, yaml.MappingNode)):
+                continue
+            self.seen.add(id(value))
+            start, end = key.start_mark.index, value.end_mark.index
+            indent = [(" ", start)] * key.start_mark.column  # the lines below keep theirs
+            lines = ((char, start + at) for at, char in enumerate(self.text[start:end]))
+            self.found.append(Embedded(setting=Mapped.of([*indent, *lines])))
 
     def environment(self, node: Any) -> dict[str, Word]:
         """`env` of a container (name and value), a mapping, or a list of `NAME=value`."""

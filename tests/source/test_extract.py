@@ -114,6 +114,34 @@ def test_settings_inside() -> None:
     assert [each.setting.text if each.setting else None for each in inside] == [body]
 
 
+NESTED = """\
+applications:
+- args:
+    llm_configs:
+    - engine_kwargs:
+        tensor_parallel_size: 2
+        speculative_config:
+          method: ngram
+          num_speculative_tokens: 0
+    - engine_kwargs: {speculative_config: {method: eagle3, num_speculative_tokens: 3}}
+    - engine_kwargs:
+        speculative_config: '{"method": "ngrm", "num_speculative_tokens": 3}'
+"""
+
+
+def test_settings_below_other_keys() -> None:
+    from specctl.rules.checker import check_file
+
+    reports = check_file(Document("serve.yaml", NESTED, "yaml"))
+    lines = NESTED.split("\n")
+    places = []
+    for report in reports:
+        found = next(each for each in report.diagnostics if each.severity == "error")
+        assert found.span is not None
+        places.append(lines[found.span.line - 1][found.span.column - 1 : found.span.end_column - 1])
+    assert places == ["0", "eagle3", '"ngrm"']
+
+
 def test_environment_of_the_command() -> None:
     text = 'Environment="VLLM_USE_V2_MODEL_RUNNER=1"\nExecStart=vllm serve m --spec-method ngram\n'
     assert embedded(Document("a.service", text, "yaml"))[0].env == {"VLLM_USE_V2_MODEL_RUNNER": "1"}
