@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from specctl.cli.bench_engine import EngineOptions
 from specctl.cli.bench_options import (
     OutputOptions,
     RunOptions,
@@ -19,11 +20,11 @@ from specctl.cli.bench_options import (
     write,
 )
 from specctl.cli.option_groups import taking
-from specctl.errors import EXIT_FINDINGS, EXIT_OK, SpecctlError
+from specctl.errors import EXIT_FINDINGS, EXIT_OK, SpecctlError, UsageError
 
 if TYPE_CHECKING:
     from specctl.bench.gate import Gate
-    from specctl.bench.order import Order, Outcome
+    from specctl.bench.order import Order, Outcome, Servers
     from specctl.cli.settings import Settings
     from specctl.spec import SpecDecodeConfig
 
@@ -37,6 +38,7 @@ def _bench(
     work: WorkOptions,
     sampling: SamplingOptions,
     urls: UrlOptions,
+    engine: EngineOptions,
     output: OutputOptions,
 ) -> int:
     """Parse, call, render, exit."""
@@ -44,18 +46,23 @@ def _bench(
     from specctl.bench.run import shown
 
     gate = output.check()
-    order = _order(ctx.obj, run, work, sampling, urls)
+    order = _order(ctx.obj, run, work, sampling, urls, engine)
     outcome = shown(order, progress.choose(run.quiet))
     _render(outcome, output.format, output.save_detailed)
     _write_files(outcome, output)
     return _status(outcome, gate)
 
 
-command = taking(_bench, RunOptions, WorkOptions, SamplingOptions, UrlOptions, OutputOptions)
+command = taking(_bench, RunOptions, WorkOptions, SamplingOptions, UrlOptions, EngineOptions, OutputOptions)
 
 
 def _order(
-    settings: Settings, run: RunOptions, work: WorkOptions, sampling: SamplingOptions, urls: UrlOptions
+    settings: Settings,
+    run: RunOptions,
+    work: WorkOptions,
+    sampling: SamplingOptions,
+    urls: UrlOptions,
+    engine: EngineOptions,
 ) -> Order:
     """Everything that was typed, read and checked as far as that goes without loading a model."""
     from specctl.bench import candidates, goodput, peers
@@ -63,13 +70,18 @@ def _order(
 
     typed, promises = split_target(run.target or [], work.goodput or [])
     servers = urls.servers()
-    target, given = _settings(settings, typed, run.release, servers is not None)
+    more = settings.behind_dashes() if engine.real else ()
+    own = settings.without_command() if engine.real else settings
+    target, given = _settings(own, typed, own.of_release(run.release) | engine.checked_by(), servers is not None)
     drafts = candidates.draft_options(run.draft or [])
     ks = candidates.number_list(run.k, "--k", largest=candidates.MAX_K)
     specs = given if servers else _specs(run, ks, drafts, target, given)
+    remote = servers is not None
+    if engine.real:
+        servers = _started(engine, servers, target, more, urls)
     arrivals = work.arrivals()
     turns = run.most_repeats * len(levels(run.levels_typed, arrivals, 1)[0])
-    workload = work.workload(_bundled_set(target, servers is not None), turns)
+    workload = work.workload(_bundled_set(target, remote), turns)
     concurrency, capped = levels(run.levels_typed, arrivals, work.count or len(workload.prompts))
     return Order(
         target=target,
@@ -115,13 +127,23 @@ def _specs(
     return [*specs, *given]
 
 
+def _started(
+    engine: EngineOptions, servers: Servers | None, target: str, more: tuple[str, ...], urls: UrlOptions
+) -> Servers:
+    """The servers that a real engine becomes. Raises `UsageError` where others are named, too."""
+    if servers is not None:
+        raise UsageError(
+            f"--url names a running server, and --engine {engine.engine} starts one", help="give one of them"
+        )
+    return engine.servers(target, more, urls.near_tie)
+
+
 def _settings(
-    settings: Settings, target: str | None, release: str | None, remote: bool
+    settings: Settings, target: str | None, options: dict[str, Any], remote: bool
 ) -> tuple[str, list[SpecDecodeConfig]]:
     """The target and the settings of the command line; diagnostics are printed, an error ends the command."""
     from specctl.bench.candidates import common_target
 
-    options = settings.of_release(release)
     if target is None and not remote:
         read = [spec for spec, _ in settings.resolve(**options) if spec is not None]
         target = common_target(None, read)

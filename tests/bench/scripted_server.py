@@ -53,7 +53,9 @@ class Script:
     url: str = ""
 
 
-class _Server:
+class Server:
+    """The routes that play a script."""
+
     def __init__(self, script: Script) -> None:
         self.script = script
 
@@ -145,7 +147,7 @@ def serving(script: Script) -> Iterator[Script]:
     """The server, with its address in `script.url`."""
     loop = asyncio.new_event_loop()
     ready = threading.Event()
-    runner = web.AppRunner(_Server(script).app(), shutdown_timeout=0.1)
+    runner = web.AppRunner(Server(script).app(), shutdown_timeout=0.1)
 
     async def start() -> None:
         await runner.setup()

@@ -10,6 +10,8 @@ import math
 import random
 from collections.abc import Sequence
 
+import specctl
+from specctl.bench.advice import preset
 from specctl.bench.load import Block, Job, Record
 from specctl.bench.results import Report, Setup, build_report
 from specctl.bench.session import Schedule, measure
@@ -59,13 +61,17 @@ class Noisy:
 
 
 def bench(seed: int, speed: dict[int, float]) -> Report:
+    return decided(seed, speed)[0]
+
+
+def decided(seed: int, speed: dict[int, float]) -> tuple[Report, SpecDecodeConfig | None]:
     machine = Machine(seed)
     plain = dict.fromkeys(LEVELS, 1.0)
     runners = [Noisy("baseline", machine, plain, None), Noisy("ngram", machine, speed, SPEC)]
     schedule = Schedule(LEVELS, 5, 0, seed, SamplingParams(), num_prompts=16)
     measured = measure(schedule, WORK, runners, Told())
     setup = Setup("demo", frozenset(), schedule, WORK, runners)
-    return build_report(setup, measured, {}, None)[0]
+    return build_report(setup, measured, {}, None)
 
 
 def test_a_planted_slow_down_at_8_is_found_in_ten_of_ten() -> None:
@@ -78,6 +84,16 @@ def test_the_setting_that_follows_stops_drafting_above() -> None:
     verdict = bench(0, {1: 1.5, 2: 1.4, 4: 1.3, 8: 0.8, 16: 0.7})["verdict"]
     assert '"num_speculative_tokens_per_batch_size": [[1, 4, 4], [5, ' in verdict["settings"]["vllm"]["text"]
     assert "drop it above" in verdict["text"]
+
+
+def test_the_preset_that_is_written_says_the_same_and_checks_clean() -> None:
+    report, kept = decided(0, {1: 1.5, 2: 1.4, 4: 1.3, 8: 0.8, 16: 0.7})
+    assert kept is not None
+    text = preset(kept, report)
+    assert "[1, 4, 4]" in str([step.as_list() for step in kept.schedule])
+    assert text.startswith("# Keep ngram (k=4) up to concurrency 4 and drop it above")
+    checked = specctl.check(text, form="yaml", engine="specctl")
+    assert (checked.valid, checked.spec) == (True, kept.as_dict())
 
 
 def test_the_same_against_itself_is_within_noise_in_nineteen_of_twenty() -> None:

@@ -53,29 +53,23 @@ def test_one_server_is_measured_without_a_verdict(
 
 def test_two_servers_are_compared_in_turns(tmp_path: Path, prompts: Callable[..., str]) -> None:
     file = tmp_path / "out.json"
-    with serving(Script(gaps_s=(0.0, 0.02, 0.02))) as slow, serving(Script(gaps_s=(0.0, 0.005, 0.005))) as fast:
+    with serving(Script()) as one, serving(Script()) as other:
         words = [
             "bench",
             "--url",
-            fast.url,
+            other.url,
             "--baseline-url",
-            slow.url,
+            one.url,
             "--prompts",
             prompts(*"abcd"),
             *QUICK,
             *SETTING,
         ]
-        preset = tmp_path / "p.yaml"
-        assert (
-            run([*words, "--output-json", str(file), "--write-preset", str(preset), "--gate", "--min-speedup", "1.5"])
-            == 0
-        )
+        assert run([*words, "--output-json", str(file)]) == 0
     report = json.loads(file.read_text())
     assert [row["outputs"] for row in report["comparison"]] == ["identical", "identical"]
-    assert report["verdict"]["keep_up_to_concurrency"] == 2
+    assert [row["pairs"] for row in report["comparison"]] == [4, 4]
     assert [each["run"] for each in report["environment"]["servers"]] == ["baseline", "ngram"]
-    assert "method: ngram" in preset.read_text()
-    assert run(["validate-config", str(preset)]) == 0
 
 
 def test_outputs_of_servers_that_differ_fail_the_run(
