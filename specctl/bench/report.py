@@ -69,7 +69,7 @@ def _who(run: dict[str, Any]) -> tuple[str, str, str]:
 def _figures(run: dict[str, Any]) -> tuple[str, ...]:
     rate = run["acceptance_rate"]
     return (
-        NOTHING if rate is None else f"{100 * rate:.1f} %",
+        NOTHING if rate is None else f"{100 * rate:.1f} %" + (" !" if run.get("alarm") else ""),
         _number(run["mean_acceptance_length"], 2),
         _number(run["tpot_ms"]["mean"], 2),
         _number(run["ttft_ms"]["mean"], 1),
@@ -210,6 +210,7 @@ def notes(report: Report) -> list[str]:
         done = f"{work['repeats_measured']} of {work['repeats']}"
         found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
     found.extend(_failures(report))
+    found.extend(_alarms(report))
     found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
     found.extend(_peers(report))
     found.extend(_sentence(note) for note in report.get("notes", []))
@@ -229,6 +230,13 @@ def _failures(report: Report) -> Iterable[str]:
     for run in report["runs"]:
         if run["failed"]:
             yield f"{run['name']} at concurrency {_who(run)[2]}: {_count(run['failed'], 'request')} failed."
+
+
+def _alarms(report: Report) -> Iterable[str]:
+    """Drafts that are accepted as by chance, once a draft, wherever it ran."""
+    told = {(run["name"], run["k"]): run["alarm"]["text"] for run in report["runs"] if run.get("alarm")}
+    for (name, k), text in told.items():
+        yield f"ALARM (!): {label(name, k)}: {text}."
 
 
 def _divergence(row: dict[str, Any], work: dict[str, Any]) -> str:

@@ -14,15 +14,17 @@ from specctl.bench.candidates import BASELINE
 from specctl.bench.compare import Comparison, compare
 from specctl.bench.goodput import Promises, goodput
 from specctl.bench.load import Block, Runner
-from specctl.bench.metrics import ended_by, finished, repetition, run_figures
+from specctl.bench.metrics import counters, ended_by, finished, repetition, run_figures
 from specctl.bench.noise import BlockNoise, block_noise, paired_blocks
 from specctl.bench.outputs import DIFFERENT, TieRule
 from specctl.bench.scrape import NO_COUNTERS
 from specctl.bench.session import Measured, Schedule, uses_of_a_prompt
 from specctl.bench.verdict import Verdict, judge
 from specctl.bench.workloads import BUNDLED_PROMPTS, Workload
+from specctl.planning.alarm import broken_draft, first_position
 
 if TYPE_CHECKING:
+    from specctl.runtime import SpecStats
     from specctl.spec.config import SpecDecodeConfig
 
 FORMAT_VERSION = 1
@@ -150,10 +152,23 @@ def _run(setup: Setup, measured: Measured, place: int, level: int) -> dict[str, 
         "request_rate": None if setup.schedule.arrivals is None else setup.schedule.arrivals.request_rate,
         **run_figures(blocks),
         **goodput(blocks, setup.promises),
+        "alarm": alarm_of(runner, counters(blocks), setup.workload.random_text),
         **dict.fromkeys(MEMORY, None),
         **setup.memory.get(place, {}),
         "per_request": per_request(blocks),
     }
+
+
+def alarm_of(runner: Runner, stats: SpecStats | None, random_text: bool) -> dict[str, Any] | None:
+    """What to say of a draft that is accepted as by chance; None where all is well or nothing can be told: on random
+    tokens no draft has a chance, and lossy ways of accepting say little about the draft.
+    """
+    spec = runner.spec
+    if spec is None or stats is None or random_text or spec.acceptance.lossy:
+        return None
+    first = first_position(stats.num_drafts, stats.acceptance_per_position if stats.num_drafts else None)
+    found = broken_draft(spec.method.name, *first) if first else None
+    return found.as_dict() if found else None
 
 
 def per_request(blocks: Sequence[Block]) -> dict[str, list[Any]]:

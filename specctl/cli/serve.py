@@ -92,6 +92,7 @@ def command(
         max_body_bytes=int(max_body_mib * 2**20),
         per_request_metrics=per_request_spec_decode_metrics,
         speculative=spec is not None,
+        method=spec.method.name if spec is not None and built.lossless else "",
     )
     _announce(loaded, built, spec, options)
     if not keys and not host.startswith(LOOPBACK):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from specctl.dialects.foreign import title
+from specctl.planning.alarm import BOUND, RISK
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.examples import examples_of, prose_of
 
@@ -38,6 +39,13 @@ _TERMS: tuple[tuple[str, str], ...] = (
     (
         "break_even_acceptance_length",
         "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs",
+    ),
+    (
+        "alarm: broken draft",
+        f"the upper end of the one-sided {100 * (1 - RISK):.1f} % Clopper-Pearson interval of the acceptance at "
+        f"position 0 lies below {100 * BOUND:.0f} %; without any acceptance that takes 55 drafts. Only drafts out of "
+        "a checkpoint are judged, not n-gram or suffix. bench says it in its table (!), its notes and the report's key "
+        "alarm; serve in its log and as the gauge specctl:spec_decode_draft_broken",
     ),
 )
 _COUNTING = """\

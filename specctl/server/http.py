@@ -150,9 +150,12 @@ def version() -> str:
 
 
 async def _log_drafting(service: Service, interval_s: float) -> None:
-    line = DraftingLog(service.bridge)
-    while True:
-        await asyncio.sleep(interval_s)
+    line = DraftingLog(service.bridge, service.options.method)
+    try:
+        while True:
+            await asyncio.sleep(interval_s)
+            line.write()
+    finally:
         line.write()
 
 

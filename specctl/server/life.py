@@ -125,7 +125,7 @@ def make_server(
     k = engine.num_speculative_tokens
     metrics = ServerMetrics(options.model_names[0])
     bridge = Bridge(engine, options.capacity, metrics)
-    metrics.watch(bridge, k, options.speculative, engine.lossless)
+    metrics.watch(bridge, k, options.speculative, engine.lossless, options.method)
     app = make_app(Service(target, bridge, options, k), metrics)
     return DrainingServer(app, bridge, drain_timeout_s, on_ready, tls)
 

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from specctl.planning.alarm import Alarm, broken_draft, first_position
 from specctl.runtime.stats import SpecStats
 from specctl.server.bridge import Bridge, Entry, Observer
 
@@ -86,10 +87,14 @@ class ServerMetrics(Observer):
         found = Histogram(f"vllm:{name}", text, _LABELS, registry=self.registry, buckets=buckets)
         return found.labels(*self._values)
 
-    def watch(self, bridge: Bridge, num_speculative_tokens: int, speculative: bool, lossless: bool) -> None:
-        """Read the engine's own numbers at each scrape; those about drafting only where it is configured."""
+    def watch(
+        self, bridge: Bridge, num_speculative_tokens: int, speculative: bool, lossless: bool, method: str = ""
+    ) -> None:
+        """Read the engine's own numbers at each scrape; those about drafting only where it is configured. ``method``:
+        how drafts are made, for the alarm about a broken one; empty where that is not to be judged.
+        """
         k = num_speculative_tokens if speculative else None
-        self.registry.register(_EngineCollector(bridge, self._values, k, lossless))
+        self.registry.register(_EngineCollector(bridge, self._values, k, lossless, method))
 
     def tokens(self, entry: Entry, count: int, now: float) -> None:
         """Count new tokens; the prompt counts with the first ones."""
@@ -123,7 +128,10 @@ class ServerMetrics(Observer):
 class _EngineCollector(Collector):
     """The engine's numbers as they are now. `k` None: no speculation configured, so no counters about it."""
 
-    def __init__(self, bridge: Bridge, values: tuple[str, str], k: int | None, lossless: bool) -> None:
+    def __init__(
+        self, bridge: Bridge, values: tuple[str, str], k: int | None, lossless: bool, method: str = ""
+    ) -> None:
+        self._method = method
         self._bridge = bridge
         self._values = values
         self._k = k
@@ -152,6 +160,13 @@ class _EngineCollector(Collector):
         )
         kept.add_metric(self._values, float(self._lossless))
         yield kept
+        broken = GaugeMetricFamily(
+            "specctl:spec_decode_draft_broken",
+            "Whether the draft is accepted no more often than chance would have it: 1 or 0.",
+            labels=_LABELS,
+        )
+        broken.add_metric(self._values, float(alarm_of(stats, self._method) is not None))
+        yield broken
         family = CounterMetricFamily(
             "vllm:spec_decode_num_accepted_tokens_per_pos",
             "Accepted tokens per draft position.",
@@ -169,10 +184,20 @@ class _EngineCollector(Collector):
         return family
 
 
-class DraftingLog:
-    """Writes vLLM's line about drafting, for the time since the last one, when something was drafted in it."""
+def alarm_of(stats: SpecStats, method: str) -> Alarm | None:
+    """The alarm about the draft whose counters those are."""
+    first = first_position(stats.num_drafts, stats.acceptance_per_position if stats.num_drafts else None)
+    return broken_draft(method, *first) if first else None
 
-    def __init__(self, bridge: Bridge) -> None:
+
+class DraftingLog:
+    """Writes vLLM's line about drafting, for the time since the last one, when something was drafted in it; and once a
+    warning where the drafts since the start look broken.
+    """
+
+    def __init__(self, bridge: Bridge, method: str = "") -> None:
+        self._method = method
+        self._warned = False
         self._bridge = bridge
         self._last = bridge.snapshot.stats
         self._time = time.monotonic()
@@ -184,6 +209,13 @@ class DraftingLog:
         self._last, self._time = stats, now
         if window.num_draft_tokens:
             log.info("%s", drafting_line(window, seconds))
+            self._warn(stats)
+
+    def _warn(self, stats: SpecStats) -> None:
+        alarm = None if self._warned else alarm_of(stats, self._method)
+        if alarm is not None:
+            self._warned = True
+            log.warning("ALARM: %s", alarm.text)
 
 
 def drafting_line(window: SpecStats, seconds: float) -> str:

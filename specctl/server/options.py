@@ -14,7 +14,8 @@ class ServerOptions:
     `model_names`: names a request may give; the first is the one answered with. `max_model_len` in tokens (prompt and
     answer), `max_num_seqs` requests that run at once, `max_queue` more that may wait. Times in seconds,
     `max_body_bytes` in bytes. `api_keys` empty: open to everybody who reaches the address. `per_request_metrics`
-    "summary" adds `metrics.speculative_decoding` to answers.
+    "summary" adds `metrics.speculative_decoding` to answers. `method`: how drafts are made, for the alarm about broken
+    ones; empty where there are none, or where a lossy acceptance says little about them.
     """
 
     model_names: tuple[str, ...]
@@ -27,6 +28,7 @@ class ServerOptions:
     log_interval_s: float = 10.0
     per_request_metrics: str = "none"
     speculative: bool = False
+    method: str = ""
 
     @property
     def capacity(self) -> int:

@@ -208,3 +208,20 @@ def test_the_table_comes_before_a_file_that_cannot_be_written(
     shown = capsys.readouterr()
     assert "baseline" in shown.out
     assert "/dev/full" in shown.err
+
+
+def test_a_draft_that_is_accepted_as_by_chance_raises_the_alarm(
+    models: tuple[str, str], prompts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "out.json"
+    assert bench(models, prompts, "--output-json", str(file), "--output-len", "40", "--concurrency", "2") == 0
+    printed = capsys.readouterr().out
+    runs = {run["name"]: run for run in json.loads(file.read_text())["runs"]}
+    alarm = runs["draft_model"]["alarm"]
+    assert alarm["num_drafts"] == runs["draft_model"]["num_drafts"] > 55
+    assert alarm["upper_bound"] < alarm["stated_bound"]
+    assert alarm["causes"][0]["name"] == "wrong target"
+    assert runs["ngram"]["alarm"] is None
+    assert runs["baseline"]["alarm"] is None
+    assert "ALARM (!): draft_model (k=4): draft_model looks broken" in printed
+    assert " % !" in printed

@@ -115,6 +115,20 @@ def test_the_log_line_comes_only_while_something_is_drafted(caplog: pytest.LogCa
     assert caplog.text.count("SpecDecoding metrics") == 1
 
 
+@pytest.mark.parametrize(("method", "accepted", "broken"), [("eagle3", 0, 1), ("eagle3", 600, 0), ("ngram", 0, 0)])
+def test_a_draft_accepted_as_by_chance_is_told(
+    method: str, accepted: int, broken: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = FakeEngine(k=2)
+    engine.stats = SpecStats(2000, 2000, 4000, accepted, [accepted, 0], [2000 - accepted, accepted, 0])
+    with live(engine, FakeTarget(), method=method, log_interval_s=0.05) as server:
+        ask(server, "hello")
+        time.sleep(0.2)
+        ask(server, "hello")
+        assert server.counters()["specctl:spec_decode_draft_broken"] == broken
+    assert caplog.text.count("ALARM: eagle3 looks broken: of 2") == broken
+
+
 def test_logs_have_ids_and_no_text(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "specctl.server")
     with live(FakeEngine(k=2), FakeTarget()) as server:
