@@ -81,10 +81,12 @@ def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | Non
 
 
 def _refused(spec: SpecDecodeConfig, to: str, release: str) -> list[Finding]:
-    """What the other engine itself would refuse in the converted setting."""
+    """What the other engine itself would refuse in the converted setting, or take and not follow."""
     judged = judge(read_back(spec, to, release, Surroundings()))
     return [
-        Finding(each.code, f"{title(to)} {release}: {each.message}", help=each.help, severity=ERROR)
+        Finding(each.code, f"{title(to)} {release}: {each.message}", help=each.help, severity=each.severity)
         for each in judged.diagnostics
-        if each.severity == ERROR and each.code not in MISSING_CODES and not each.code.startswith("SPC30")
+        if (each.severity == ERROR or each.code == "SPC158")
+        and each.code not in MISSING_CODES
+        and not each.code.startswith("SPC30")
     ]

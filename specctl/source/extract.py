@@ -31,7 +31,7 @@ _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ENGINE_VARIABLE = re.compile(r"(?:VLLM|SGLANG|SGL|TRTLLM|TLLM)_\w+")
 _SETTING = re.compile(r"(?m)^[ \t{\"]*(?:speculative[-_]\w+|decoding_type|spec[-_]method)[\"]?[ \t]*:")
-_LIMIT = 400
+LIMIT = 400
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def embedded(document: Document) -> list[Embedded]:
             return []  # the YAML itself is broken, which is for its reader to say
     if found is None:
         found = in_text(Mapped.whole(covered))
-    return found[:_LIMIT]
+    return found[:LIMIT]
 
 
 def masked(text: str) -> str:
@@ -86,6 +86,8 @@ def in_text(source: Mapped, env: dict[str, str] | None = None, variables: Variab
     for mark in ENTRY.finditer(source.text):
         if mark.start() < done:
             continue
+        if len(found) >= LIMIT:
+            break
         for words, done in _commands_at(shell, mark.start()):  # noqa: B007 (kept behind the loop)
             found += of_words(words, around)
     return found
@@ -106,8 +108,11 @@ def _commands_at(shell: Shell, place: int) -> Iterator[tuple[list[Word], int]]:
     """The simple commands of the line that holds `place`, up to the one that does."""
     text = shell.text
     at = text.rfind("\n", 0, place) + 1
-    while at > 1 and text[:at].rstrip(" \t\r\n").endswith("\\") and text[at - 2] in "\\\r \t":
-        at = text.rfind("\n", 0, at - 1) + 1
+    while at:
+        before = text.rfind("\n", 0, at - 1) + 1
+        if not text[before : at - 1].rstrip(" \t\r").endswith("\\"):
+            break
+        at = before
     lead = _LEAD.match(text, at)
     at = lead.end() if lead else at
     while at <= place < len(text):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from specctl.source.mapped import Mapped
 
 MASK = "\ue000"  # stands for each character of a template mark; a file's own text never holds it
+LONGEST = 1 << 16  # characters of a variable's value; no setting needs more, and values of values grow fast
 _ENDS = "\n;&|()"
 _BREAKS = " \t" + _ENDS + "<>"
 VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\}|\((\w+)\))")
@@ -177,8 +178,11 @@ def assignments(source: Mapped) -> dict[str, list[Word]]:
             value = [Word(source.part(found.end(), end.start() if end else len(source.text)))]
         else:
             value = _value(Shell(source, dict(known)), found.end(), make=sign in (":=", "?=") or sign != found.group(2))
-        if sign == "+=":
-            known.setdefault(name, []).extend(value)
+        grown = value + (known.get(name, []) if sign == "+=" else [])
+        if sum(len(word.text) for word in grown) > LONGEST:
+            often.add(name)
+        elif sign == "+=":
+            known[name] = known.get(name, []) + value
         elif name in known:
             often.add(name)
         else:

@@ -87,3 +87,12 @@ def test_wrong_use() -> None:
 
 def test_the_matrix_is_fresh() -> None:
     assert (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8") == table()
+
+
+def test_a_schedule_that_the_other_engine_takes_and_does_not_follow() -> None:
+    setting = {"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}
+    schedule = {"num_speculative_tokens_per_batch_size": [[1, 8, 3], [9, 4096, 0]]}
+    for release, said in (("1.2.1", True), ("1.4.0rc0", False)):
+        report = specctl.convert(setting | schedule, "trtllm", to_release=release).report
+        assert ("SPC158" in {each.code for each in report.diagnostics}) is said
+        assert report.valid

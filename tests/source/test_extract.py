@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from specctl.source.document import Document
 from specctl.source.extract import embedded
 from specctl.source.mapped import Mapped
-from specctl.source.shell import Shell, assignments
+from specctl.source.shell import LONGEST, Shell, assignments
 
 
 def words_of(text: str, variables: str = "") -> list[str]:
@@ -102,6 +102,14 @@ def test_each_character_points_to_itself(name: str) -> None:
 def test_where_there_is_nothing(text: str) -> None:
     assert embedded(Document("a.yaml", text, "yaml")) == []
     assert embedded(Document("a.sh", text, "yaml")) == []
+
+
+def test_variables_that_double_again_and_again() -> None:
+    lines = ["V0=0123456789"] + [f'V{n}="$V{n - 1}$V{n - 1}"' for n in range(1, 60)]
+    known = assignments(Mapped.whole("\n".join(lines)))
+    assert len(known["V1"][0].text) == 20
+    assert "V13" not in known
+    assert all(sum(len(word.text) for word in words) <= LONGEST for words in known.values())
 
 
 def test_settings_inside() -> None:
