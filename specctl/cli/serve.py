@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specctl.errors import EXIT_OK, MissingError, SpecctlError, UsageError
+from specctl.errors import EXIT_OK, MissingError, UsageError
 
 if TYPE_CHECKING:
     import socket
 
+    from specctl.cli.serve_load import Loaded
     from specctl.cli.settings import Settings
     from specctl.runtime import Engine, Target
     from specctl.server.address import TlsFiles
@@ -46,10 +47,14 @@ def command(
     port: Annotated[int, Opt(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto",
     device: Annotated[str, Opt(help="auto, cpu, cuda.")] = "auto",
-    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [torch's own choice]")] = None,
+    threads: Annotated[int | None, Opt(min=1, help="CPU threads. [the fastest in a short trial]")] = None,
     max_num_seqs: Annotated[int, Opt(min=1, help="Requests that run at once.")] = 16,
     max_model_len: Annotated[int | None, Opt(min=2, help="Tokens, prompt and answer. [the model's own]")] = None,
     max_num_batched_tokens: Annotated[int, Opt(min=1, help="Tokens a step before prompts must wait.")] = 512,
+    kv_cache_memory: Annotated[str | None, Opt(metavar="SIZE", help="For the KV caches: 4GiB. [what is free]")] = None,
+    gpu_memory_utilization: Annotated[float, Opt(min=0.01, max=1, help="Share of a GPU's memory to use.")] = 0.9,
+    enable_prefix_caching: Annotated[bool, Opt(help="Begin with what earlier requests left in the cache.")] = True,
+    coupled: Annotated[bool, Opt("--coupled", help="Sampled text does not depend on the draft.")] = False,
     max_queue: Annotated[int, Opt(min=0, help="Requests that may wait; one more gets 429.")] = 256,
     max_body_mib: Annotated[float, Opt(min=0.001, help="Largest request body, in MiB.")] = 8.0,
     served_model_name: Annotated[list[str] | None, Opt(help="Name in the API; may repeat. [TARGET]")] = None,
@@ -80,25 +85,28 @@ def command(
 
     sock = bind(host, port)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # while loading there is nothing to finish
-    loaded, built = _load(target, spec, device, dtype, threads, max_num_seqs, max_model_len, max_num_batched_tokens)
+    from specctl.cli.serve_load import LoadOptions, load
     from specctl.server.options import ServerOptions
 
+    sizes = max_num_seqs, max_model_len, max_num_batched_tokens
+    memory = enable_prefix_caching, kv_cache_memory, gpu_memory_utilization
+    loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, coupled))
     options = ServerOptions(
         model_names=tuple(served_model_name or [target]),
-        max_model_len=max_model_len or loaded.max_model_len,
-        max_num_seqs=max_num_seqs,
+        max_model_len=loaded.engine.max_model_len,
+        max_num_seqs=loaded.engine.num_slots,
         max_queue=max_queue,
         api_keys=keys,
         max_body_bytes=int(max_body_mib * 2**20),
         per_request_metrics=per_request_spec_decode_metrics,
         speculative=spec is not None,
-        method=spec.method.name if spec is not None and built.lossless else "",
+        method=spec.method.name if spec is not None and loaded.engine.lossless else "",
     )
-    _announce(loaded, built, spec, options)
+    _announce(loaded, spec, options)
     if not keys and not host.startswith(LOOPBACK):
         print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    return _run(loaded, built, options, sock, drain_timeout, tls)
+    return _run(loaded.target, loaded.engine, options, sock, drain_timeout, tls)
 
 
 def _typed(ctx: typer.Context, but: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -169,38 +177,17 @@ def _setting(settings: Settings, target: str | None, release: str | None) -> tup
     return target, spec
 
 
-def _load(
-    name: str,
-    spec: SpecDecodeConfig | None,
-    device: str,
-    dtype: str,
-    threads: int | None,
-    max_num_seqs: int,
-    max_model_len: int | None,
-    max_num_batched_tokens: int,
-) -> tuple[Target, Engine]:
-    from specctl.runtime import EngineOptions, load_target, make_engine, set_threads
-
-    if threads is not None:
-        set_threads(threads)
-    target = load_target(name, device=device, dtype=dtype)
-    if max_model_len is not None and max_model_len > target.max_model_len:
-        raise SpecctlError(
-            f"--max-model-len is {max_model_len}; {name} was made for {target.max_model_len} tokens",
-            help="leave it out to use them all",
-        )
-    options = EngineOptions(max_num_seqs, max_model_len, max_num_batched_tokens)
-    return target, make_engine(target, spec, options)
-
-
-def _announce(target: Target, engine: Engine, spec: SpecDecodeConfig | None, options: ServerOptions) -> None:
+def _announce(loaded: Loaded, spec: SpecDecodeConfig | None, options: ServerOptions) -> None:
+    from specctl.cli.serve_load import memory_lines
     from specctl.runtime import environment
 
-    facts = environment(target)
-    print(f"target       {target.name}, {facts['dtype']} on {facts['device']}, {facts['threads']} threads")
-    print(f"speculation  {_speculation(engine, spec)}")
-    for note in engine.notes:
+    facts = environment(loaded.target)
+    print(f"target       {loaded.target.name}, {facts['dtype']} on {facts['device']}, {facts['threads']} threads")
+    print(f"speculation  {_speculation(loaded.engine, spec)}")
+    for note in (*loaded.notes, *loaded.engine.notes):
         print(f"             note: {note}")
+    for line in memory_lines(loaded.plan, options.max_num_seqs):
+        print(line)
     print(f"limits       {options.max_num_seqs} requests at once (max_num_seqs), {options.max_queue} more may wait")
     print(f"             {options.max_model_len} tokens each (max_model_len), prompt and answer")
 

@@ -6,9 +6,10 @@ transformers, so callers that must start fast import it late.
 """
 
 from specctl.runtime.build import environment, make_engine, near_tie_margin, top_margin
-from specctl.runtime.engine import Engine, EngineOptions
+from specctl.runtime.engine import Engine
 from specctl.runtime.footprint import footprint
 from specctl.runtime.meter import Meter, StepCosts
+from specctl.runtime.options import EngineOptions
 from specctl.runtime.request import Emission, Request, SamplingParams
 from specctl.runtime.stats import SpecStats
 from specctl.runtime.target import Target, load_target, set_threads

@@ -38,7 +38,7 @@ class Batch:
 
 def make_batch(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> Batch:
     """Decoding sequences first, in the order of their slots, then prefill chunks; a chunk wants its last row's
-    logits.
+    logits, or all of them where the prompt is scored.
     """
     batch = Batch()
     for sequence, draft in zip(decodes, drafts, strict=True):
@@ -48,8 +48,14 @@ def make_batch(decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]
         batch.add(Span(sequence.slot, start, len(tokens), branches), tokens, len(tokens))
     for chunk in chunks:
         begin, end = chunk.sequence.num_computed, chunk.sequence.num_computed + chunk.count
-        batch.add(Span(chunk.sequence.slot, begin, chunk.count), chunk.sequence.tokens[begin:end], 1)
+        span = Span(chunk.sequence.slot, begin, chunk.count)
+        batch.add(span, chunk.sequence.tokens[begin:end], chunk.count if scores_prompt(chunk.sequence) else 1)
     return batch
+
+
+def scores_prompt(sequence: Sequence) -> bool:
+    """Whether every row of a sequence's prompt wants logits."""
+    return sequence.request.sampling.prompt_logprobs is not None
 
 
 def _branches(trunk: int, parents: tuple[int, ...]) -> Branches:

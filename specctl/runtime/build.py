@@ -11,8 +11,9 @@ import torch
 
 from specctl.runtime.acceptance import make_verifier
 from specctl.runtime.draft_length import make_draft_length
-from specctl.runtime.engine import Engine, EngineOptions
+from specctl.runtime.engine import Engine
 from specctl.runtime.kv_cache import Span
+from specctl.runtime.options import EngineOptions
 from specctl.runtime.proposers import Slots, make_proposer
 from specctl.runtime.target import Target
 from specctl.spec.config import Acceptance, SpecDecodeConfig

@@ -3,13 +3,16 @@
     step = schedule -> draft -> one forward over all rows -> verify -> append -> report
 
 A row is a prompt token of a prefill chunk, the newest token of a decoding sequence, or one of its drafted tokens. The
-engine knows no method by name: a proposer, or none, is handed to it.
+engine knows no method by name: a proposer, or none, is handed to it. A fault in one request ends that request alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import perf_counter
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from time import monotonic, perf_counter
 from typing import Any
 
 from torch import Tensor
@@ -17,42 +20,23 @@ from torch import Tensor
 from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier
 from specctl.runtime.adjust import make_adjustment
-from specctl.runtime.batch import Batch, make_batch
-from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache, cut
+from specctl.runtime.batch import Batch, make_batch, scores_prompt
+from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache
 from specctl.runtime.draft_length import DraftLength, Fixed
-from specctl.runtime.logprobs import token_logprobs
-from specctl.runtime.request import Emission, Request, TokenLogprobs
+from specctl.runtime.drafting import Drafting
+from specctl.runtime.logprobs import output_logprobs, score_prompt
+from specctl.runtime.options import Counters, EngineOptions
+from specctl.runtime.prefix import PrefixCache
+from specctl.runtime.request import Emission, Request
 from specctl.runtime.sampling import probabilities, request_seed
-from specctl.runtime.scheduler import Chunk, Scheduler
+from specctl.runtime.scheduler import BLOCK, Chunk, Scheduler, blocks, make_limits
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats, StepTimes
 from specctl.runtime.target import Target
 from specctl.runtime.text import TextStream
 from specctl.runtime.verify import Outcome
 
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """Limits of an engine. ``max_num_batched_tokens``: rows a step may have before prefill chunks have to wait.
-
-    ``max_model_len`` None takes the target's own context. ``coupled``: noise fixed by seed and place, so that sampled
-    text does not depend on the draft (see `specctl.runtime.acceptance.Coupled`); a draft's setting asks for it by its
-    ``acceptance``, this option by itself serves plain decoding. ``measured_length``: a draft's length follows
-    measured acceptance and times instead of the setting, which it never exceeds. Raises ValueError for limits below 1.
-    """
-
-    max_num_seqs: int = 16
-    max_model_len: int | None = None
-    max_num_batched_tokens: int = 512
-    seed: int = 0
-    coupled: bool = False
-    measured_length: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
+log = logging.getLogger("specctl.runtime")
 
 
 class Engine:
@@ -70,31 +54,64 @@ class Engine:
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
         self.times = StepTimes()
-        self._proposer = proposer
-        self._length: DraftLength = length or Fixed(self.num_speculative_tokens)
+        self._length: DraftLength = length or Fixed(proposer.num_speculative_tokens if proposer else 0)
         self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
-        self._scheduler = Scheduler(options.max_num_seqs, options.max_num_batched_tokens)
+        self._drafting = Drafting(proposer, target.vocab_size)
         # The nodes of a tree need an entry each, though most of them share a position.
         branched = proposer is not None and proposer.num_draft_tokens > proposer.num_speculative_tokens
-        spare = self.num_draft_tokens if branched else 0
-        self._cache: Any = target.model.make_cache(options.max_num_seqs, self.max_model_len + spare)
+        self._entries = self.max_model_len + (self.num_draft_tokens if branched else 0)
+        self._cache: Any = target.model.make_cache(options.max_num_seqs, self._entries)
         if isinstance(proposer, SharesCache):
             proposer.share(self._cache)
+        self._scheduler = self._make_scheduler()
+        self._prefixes = PrefixCache(self._copy, self._cache.release)
+        shared = self._cache.prefixes_can_be_shared and self._drafting.shares_prefixes
+        self.prefix_caching = options.prefix_caching and shared
+
+    def _make_scheduler(self) -> Scheduler:
+        return Scheduler(make_limits(self._options, self.max_model_len, self._entries, 1 + self.num_draft_tokens))
 
     @property
     def num_speculative_tokens(self) -> int:
-        return self._proposer.num_speculative_tokens if self._proposer else 0
+        return self._drafting.proposer.num_speculative_tokens if self._drafting.proposer else 0
+
+    @property
+    def proposer(self) -> Proposer | None:
+        """What drafts, None where nothing does."""
+        return self._drafting.proposer
 
     @property
     def num_draft_tokens(self) -> int:
         """Drafted tokens a step and request at most: k, or the nodes of a tree."""
-        return self._proposer.num_draft_tokens if self._proposer else 0
+        return self._drafting.proposer.num_draft_tokens if self._drafting.proposer else 0
+
+    @property
+    def num_slots(self) -> int:
+        """Sequences that can run at once."""
+        return self._options.max_num_seqs
+
+    @property
+    def kv_cache_tokens(self) -> int:
+        """Cache entries that all sequences together may have."""
+        return self._scheduler.num_blocks * BLOCK
+
+    def limit_kv_cache(self, tokens: int) -> None:
+        """Let all sequences together have ``tokens`` cache entries from now on, at most what the slots hold.
+
+        Raises SpecctlError where one conversation would not fit. For use before the first request.
+        """
+        self._options = replace(self._options, kv_cache_tokens=min(tokens, self.kv_cache_tokens))
+        self._scheduler = self._make_scheduler()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where this run does otherwise than the engine whose setting it was; to be told to the user."""
-        return self._proposer.notes if self._proposer else ()
+        """Where this run does otherwise than the setting or its engine; to be told to the user."""
+        own = self._drafting.proposer.notes if self._drafting.proposer else ()
+        if not self._options.prefix_caching or self.prefix_caching:
+            return own
+        whose = "the draft needs the target's states of the whole prompt" if self._cache.prefixes_can_be_shared else ""
+        return (*own, f"no prefix caching: {whose or 'this target keeps a state that cannot be shared'}")
 
     @property
     def lossless(self) -> bool:
@@ -111,9 +128,15 @@ class Engine:
 
     @property
     def kv_usage(self) -> float:
-        """Computed tokens of running sequences as a share of all cache entries."""
-        used = sum(sequence.num_computed for sequence in self._scheduler.running)
-        return used / (self._options.max_num_seqs * self.max_model_len)
+        """Computed tokens of running sequences, in blocks, as a share of the cache."""
+        used = sum(blocks(sequence.num_computed) for sequence in self._scheduler.running)
+        return used / self._scheduler.num_blocks
+
+    @property
+    def counters(self) -> Counters:
+        prefixes = self._prefixes
+        preemptions, failures = self._scheduler.num_preemptions, self._drafting.num_failures
+        return Counters(preemptions, prefixes.num_queries, prefixes.num_hits, failures)
 
     def has_work(self) -> bool:
         return bool(self._scheduler.running or self._scheduler.waiting)
@@ -122,9 +145,9 @@ class Engine:
         """Queue a request; raises SpecctlError for a prompt that the target cannot take or an id that already runs."""
         self._check(request)
         seed = request_seed(self._options.seed, request.id, request.sampling.seed)
-        text = TextStream(self.target.decode, request.sampling.stop)
-        prompt, target = list(request.prompt_token_ids), self.target
-        sampling = request.sampling
+        prompt, target, sampling = list(request.prompt_token_ids), self.target, request.sampling
+        decode = partial(target.decode, skip_special_tokens=sampling.skip_special_tokens)
+        text = TextStream(decode, sampling.stop, sampling.include_stop)
         grammar = target.grammars.start(sampling.grammar) if sampling.grammar else None
         adjustment = make_adjustment(
             sampling, prompt, target.eos_token_ids, target.vocab_size, target.model.device, grammar
@@ -152,7 +175,7 @@ class Engine:
         sequence = self._scheduler.find(request_id)
         if sequence is None:
             return False
-        self._retire(sequence)
+        self._retire(sequence, keep=True)
         return True
 
     def forget(self) -> None:
@@ -162,14 +185,21 @@ class Engine:
         """
         if self.has_work():
             raise RuntimeError(f"{self.num_running + self.num_waiting} requests run or wait; forget between requests")
-        if self._proposer:
-            self._proposer.forget()
+        while self._prefixes.drop_oldest():
+            pass
+        if self._drafting.proposer:
+            self._drafting.proposer.forget()
 
     def step(self) -> list[Emission]:
         """One forward of the target; what it produced, request by request. Empty when there is nothing to do."""
-        for sequence in self._scheduler.admit():
-            if self._proposer:
-                self._proposer.start(sequence)
+        while (sequence := self._scheduler.overfull()) is not None:
+            self._leave(sequence, keep=True)
+            self._scheduler.preempt(sequence)
+        while (sequence := self._scheduler.next()) is not None:
+            self._admit(sequence)
+        while self._scheduler.reserved + self._prefixes.num_blocks > self._scheduler.num_blocks:
+            if not self._prefixes.drop_oldest():
+                break
         decodes, chunks = self._scheduler.plan()
         if not decodes and not chunks:
             return []
@@ -177,48 +207,97 @@ class Engine:
         k = self._length.choose(len(decodes)) if decodes else 0
         drafts = self._draft(decodes, k)
         drafted = perf_counter()
-        batch = make_batch(decodes, drafts, chunks)
-        logits, hidden = self._forward(batch)
-        emissions, accepted = self._verify(decodes, drafts, logits, hidden, batch)
+        before = [sequence.stats.num_accepted_tokens for sequence in decodes]
+        emissions = self._run(decodes, drafts, chunks)
         if not chunks:
             ended = perf_counter()
             self.times.add(drafted - began, ended - drafted)
-            self._length.observe(k, accepted, ended - began)
+            after = [sequence.stats.num_accepted_tokens for sequence in decodes]
+            self._length.observe(k, [b - a for a, b in zip(before, after, strict=True)], ended - began)
+        return emissions
+
+    def _admit(self, sequence: Sequence) -> None:
+        slot, reused = self._scheduler.free_slots()[0], 0
+        if self.prefix_caching and sequence.request.sampling.prompt_logprobs is None:
+            free = self._scheduler.free_slots()
+            running = {each.slot: each.tokens[: each.num_computed] for each in self._scheduler.running}
+            # At least one token is computed: its logits, or its state, are needed.
+            limit = sequence.num_to_prefill - 1
+            slot, reused = self._prefixes.begin(sequence.tokens, limit, free, running)
+        self._scheduler.run(sequence, slot)
+        sequence.num_computed = reused
+        if sequence.started is None:
+            sequence.started, sequence.num_cached = monotonic(), reused
+        self._drafting.start(sequence)
+
+    def _copy(self, source: int, slot: int, count: int) -> int:
+        if source != slot:
+            self._cache.copy(source, slot, count)
+        return self._drafting.carry(source, slot, count)
+
+    def _run(self, decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> list[Emission]:
+        """One forward and what follows from it. Where the forward throws, each sequence is tried alone."""
+        batch = make_batch(decodes, drafts, chunks)
+        try:
+            logits, hidden = self._forward(batch)
+        except Exception as error:
+            if len(batch.spans) == 1:
+                return [self._fail((decodes or [chunks[0].sequence])[0], error)]
+            alone = [self._run([s], [d], []) for s, d in zip(decodes, drafts, strict=True)]
+            alone += [self._run([], [], [chunk]) for chunk in chunks]
+            return [emission for emissions in alone for emission in emissions]
+        emissions = self._verify(decodes, drafts, logits, hidden, batch)
         return emissions + self._finish_prefills(chunks, logits, hidden, batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Logits of the rows that want them; hidden states of all rows where the proposer lives on them."""
-        model, layers = self.target.model, self._proposer.hidden_layers if self._proposer else ()
+        model, layers = self.target.model, self._drafting.hidden_layers
         if not layers:
             return model.forward(batch.tokens, batch.spans, self._cache, batch.logit_rows), None
         return model.forward_tapped(batch.tokens, batch.spans, self._cache, batch.logit_rows, layers)
 
     def _draft(self, decodes: list[Sequence], k: int) -> list[Draft]:
-        if not self._proposer or not decodes:
+        if not self._drafting.proposer or not decodes:
             return [NO_DRAFT] * len(decodes)
         # The context must hold the drafted tokens and the bonus token behind them.
         limits = [min(k, self.max_model_len - len(sequence.tokens) - 1) for sequence in decodes]
-        drafts = self._proposer.propose(decodes, limits)
-        return [cut(d, s.grammar) if s.grammar else d for s, d in zip(decodes, drafts, strict=True)]
+        return self._drafting.propose(decodes, limits)
 
     def _verify(
         self, decodes: list[Sequence], drafts: list[Draft], logits: Tensor, hidden: Tensor | None, batch: Batch
-    ) -> tuple[list[Emission], list[int]]:
+    ) -> list[Emission]:
         """What each sequence got, and how many of its drafted tokens were accepted."""
         wanted = self._verifier.needs_best or any(s.request.sampling.greedy for s in decodes)
         best = logits.argmax(dim=-1).tolist() if wanted else []
-        emissions, accepted = [], []
+        emissions = []
         for sequence, draft, first, begin in zip(decodes, drafts, batch.firsts, batch.begins, strict=False):
             rows = slice(first, first + len(draft.tokens) + 1)
-            outcome = self._judge(sequence, draft, logits[rows], best[rows])
-            for stats in (sequence.stats, self.stats):
-                stats.record(len(draft.tokens), outcome.accepted, draft.depth)
-            block, kept = self._settle(sequence, draft, outcome)
             states = _part(hidden, begin, len(draft.tokens) + 1)
-            states = None if states is None else states[kept]
-            emissions.append(self._take(sequence, block, logits[rows][kept], states))
-            accepted.append(outcome.accepted)
-        return emissions, accepted
+            work = partial(self._accept, sequence, draft, logits[rows], best[rows], states)
+            emissions.append(self._guarded(sequence, work))
+        return emissions
+
+    def _accept(
+        self, sequence: Sequence, draft: Draft, logits: Tensor, best: list[int], hidden: Tensor | None
+    ) -> Emission:
+        """Judge a draft and append what stands; the rows are those of this sequence."""
+        outcome = self._judge(sequence, draft, logits, best)
+        for stats in (sequence.stats, self.stats):
+            stats.record(len(draft.tokens), outcome.accepted, draft.depth)
+        block, kept = self._settle(sequence, draft, outcome)
+        return self._take(sequence, block, logits[kept], None if hidden is None else hidden[kept])
+
+    def _guarded(self, sequence: Sequence, work: Callable[[], Emission]) -> Emission:
+        try:
+            return work()
+        except Exception as error:
+            return self._fail(sequence, error)
+
+    def _fail(self, sequence: Sequence, error: Exception) -> Emission:
+        """End one request because of a fault in it."""
+        log.error("request=%s ends: %s: %s", sequence.request.id, type(error).__name__, error, exc_info=error)
+        self._retire(sequence, keep=False)
+        return Emission(sequence.request.id, [], "", "error", error=f"{type(error).__name__}: {error}")
 
     def _judge(self, sequence: Sequence, draft: Draft, logits: Tensor, best: list[int]) -> Outcome:
         """What stands of a draft, by its rows as the request wants them."""
@@ -244,14 +323,22 @@ class Engine:
         skipped = len(batch.spans) - len(chunks)
         for chunk, first, begin in zip(chunks, batch.firsts[skipped:], batch.begins[skipped:], strict=True):
             sequence, states = chunk.sequence, _part(hidden, begin, chunk.count)
+            rows = logits[first : first + (chunk.count if scores_prompt(sequence) else 1)]
+            begun = sequence.num_computed
             sequence.num_computed += chunk.count
-            if sequence.num_computed < sequence.num_prompt:
-                if self._proposer and states is not None:
-                    self._proposer.observe(sequence, states)
+            if sequence.num_computed < sequence.num_to_prefill or sequence.num_output:
+                score_prompt(sequence, begun, rows)
+                if states is not None:
+                    self._drafting.observe(sequence, states)
                 continue
-            raw = logits[first : first + 1]
-            emissions.append(self._take(sequence, [self._first_token(sequence, raw)], raw, states))
+            emissions.append(self._guarded(sequence, partial(self._begin, sequence, begun, rows, states)))
         return emissions
+
+    def _begin(self, sequence: Sequence, begun: int, logits: Tensor, hidden: Tensor | None) -> Emission:
+        """The prompt is computed, from token ``begun`` on in this step: the first token."""
+        score_prompt(sequence, begun, logits)
+        last = logits[-1:]
+        return self._take(sequence, [self._first_token(sequence, last)], last, hidden)
 
     def _first_token(self, sequence: Sequence, logits: Tensor) -> int:
         """The token behind the prompt; ``logits`` [1, vocab]."""
@@ -268,24 +355,37 @@ class Engine:
         sequence.num_computed = len(sequence.tokens) - 1
         finished = sequence.finish_reason is not None
         text = sequence.text.take(finished)
+        first = sequence.num_output == len(taken)
+        emission = Emission(
+            sequence.request.id,
+            taken,
+            text,
+            sequence.finish_reason,
+            sequence.stop_reason,
+            sequence.stats if finished else None,
+            logprobs=output_logprobs(sequence, logits, taken),
+            prompt_logprobs=sequence.prompt_logprobs if first and scores_prompt(sequence) else None,
+            num_cached=sequence.num_cached,
+            started=sequence.started,
+        )
         if finished:
-            self._retire(sequence)
-        elif self._proposer:
-            self._proposer.observe(sequence, hidden)
-        stats = sequence.stats if finished else None
-        logprobs = _logprobs(sequence, logits, taken)
-        reason, why = sequence.finish_reason, sequence.stop_reason
-        return Emission(sequence.request.id, taken, text, reason, why, stats, logprobs=logprobs)
+            self._retire(sequence, keep=True)
+        else:
+            self._drafting.observe(sequence, hidden)
+        return emission
 
-    def _retire(self, sequence: Sequence) -> None:
-        if self._proposer and sequence.slot >= 0:
-            self._proposer.finish(sequence)
+    def _leave(self, sequence: Sequence, keep: bool) -> None:
+        """A running sequence leaves its slot; ``keep``: what it computed may serve others."""
+        self._drafting.finish(sequence)
+        if keep and self.prefix_caching:
+            self._prefixes.keep(sequence.slot, sequence.tokens[: sequence.num_computed])
+        elif self._options.kv_cache_tokens is not None:
+            self._cache.release(sequence.slot)
+
+    def _retire(self, sequence: Sequence, keep: bool) -> None:
+        if sequence.slot >= 0:
+            self._leave(sequence, keep)
         self._scheduler.remove(sequence)
-
-
-def _logprobs(sequence: Sequence, logits: Tensor, taken: list[int]) -> list[TokenLogprobs] | None:
-    wanted = sequence.request.sampling.logprobs
-    return None if wanted is None else token_logprobs(logits[: len(taken)], taken, wanted)
 
 
 def _part(hidden: Tensor | None, begin: int, count: int) -> Tensor | None:

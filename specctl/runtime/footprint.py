@@ -21,9 +21,9 @@ def footprint(engine: Engine) -> dict[str, int | None]:
     for _ in _tensors(engine.target, seen):
         pass
     kv = _bytes(tensor for _, tensor in _tensors(engine._cache, seen))
-    if engine._proposer is None:
+    if engine.proposer is None:
         return {"kv_cache_bytes": kv, "draft_weight_bytes": None, "draft_kv_cache_bytes": None}
-    found = list(_tensors(engine._proposer, seen))
+    found = list(_tensors(engine.proposer, seen))
     weights = _bytes(tensor for cached, tensor in found if not cached)
     caches = _bytes(tensor for cached, tensor in found if cached)
     return {
@@ -31,6 +31,11 @@ def footprint(engine: Engine) -> dict[str, int | None]:
         "draft_weight_bytes": weights or None,
         "draft_kv_cache_bytes": caches or None,
     }
+
+
+def tensor_bytes(thing: Any) -> int:
+    """Bytes of all tensors that hang on ``thing``, each counted once."""
+    return _bytes(tensor for _, tensor in _tensors(thing, set()))
 
 
 def _bytes(tensors: Iterable[torch.Tensor]) -> int:

@@ -16,7 +16,7 @@ from specctl.runtime.adjust import Part, Paths
 
 # As JSON is printed: nothing, a space, or a new line with its indentation. Without a bound a model that has never seen
 # JSON could write blanks until its tokens are used up.
-_WHITESPACE = r"(\n[ \t]{0,32}| ?)"
+_WHITESPACE = r"(\n {0,20}| ?)"
 _BANNED = float("-inf")
 
 
@@ -51,6 +51,24 @@ def of_rules(text: str) -> str:
         return grammar_from("grammar", text)
     except ValueError as error:
         raise SpecctlError(f"the grammar cannot be read: {error}") from None
+
+
+def of_calls(calls: Many[tuple[str, Mapping[str, Any]]], parallel: bool) -> str:
+    """The grammar of a JSON array of ``{"name": …, "parameters": …}``, of one element where not ``parallel``.
+
+    ``calls``: each function's name as JSON text, and the schema of its parameters, which is a root of its own.
+    """
+    import llguidance
+
+    options = {"x-guidance": {"whitespace_pattern": _WHITESPACE}}
+    more = '("," " "? call)* ' if parallel else ""
+    lines = [f'start: "[" call {more}"]"']
+    lines.append("call: " + " | ".join(f"call{i}" for i in range(len(calls))))
+    for i, (name, schema) in enumerate(calls):
+        begin = json.dumps(f'{{"name": {name}, "parameters": ', ensure_ascii=False)
+        lines.append(f'call{i}: {begin} parameters{i} "}}"')
+        lines.append(f"parameters{i}: %json {json.dumps({**schema, **options})}")
+    return llguidance.LLMatcher.grammar_from_lark("\n".join(lines))
 
 
 class GrammarCompiler:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from specctl.runtime.pages import give_back
+
 
 @dataclass(frozen=True, eq=False)
 class Branches:
@@ -84,6 +86,26 @@ class KVCache:
         # until they are written.
         shape = (num_slots * max_len, 2 * kv_heads, head_dim)
         self.kv = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(num_layers)]
+
+    #: Whether the entries of a prefix serve any sequence that begins with it.
+    prefixes_can_be_shared = True
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes of one entry over all layers."""
+        return sum(kv[0].numel() * kv.element_size() for kv in self.kv)
+
+    def copy(self, source: int, slot: int, count: int) -> None:
+        """Copy the first ``count`` entries of ``source`` into ``slot``."""
+        begin, end = source * self.max_len, slot * self.max_len
+        for kv in self.kv:
+            kv[end : end + count] = kv[begin : begin + count]
+
+    def release(self, slot: int) -> None:
+        """The entries of ``slot`` are worth nothing: on CPU their memory goes back to the system."""
+        if self.kv[0].device.type == "cpu":
+            for kv in self.kv:
+                give_back(kv[slot * self.max_len : (slot + 1) * self.max_len])
 
     def keys_values(self, layer: int, slots: slice, length: int) -> tuple[Tensor, Tensor]:
         """Views [slots, kv_heads, length, head_dim] of the first ``length`` entries."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from specctl.runtime.request import TokenLogprobs
+from specctl.runtime.sequence import Sequence
 
 
 def token_logprobs(logits: Tensor, tokens: Many[int], num_top: int) -> list[TokenLogprobs]:
@@ -27,3 +28,22 @@ def token_logprobs(logits: Tensor, tokens: Many[int], num_top: int) -> list[Toke
         TokenLogprobs(token, float(value), rank, tuple(zip(top_ids, top_values, strict=True)))
         for token, value, rank, (top_ids, top_values) in zip(tokens, own[:, 0].tolist(), ranks, tops, strict=True)
     ]
+
+
+def output_logprobs(sequence: Sequence, logits: Tensor, taken: list[int]) -> list[TokenLogprobs] | None:
+    """Those of the new tokens ``taken``, which the rows of ``logits`` gave, where the request wants them."""
+    wanted = sequence.request.sampling.logprobs
+    return None if wanted is None else token_logprobs(logits[: len(taken)], taken, wanted)
+
+
+def score_prompt(sequence: Sequence, begun: int, logits: Tensor) -> None:
+    """Note those of the prompt's tokens behind the rows of a chunk, which begins at token ``begun``, where the request
+    wants them.
+    """
+    wanted = sequence.request.sampling.prompt_logprobs
+    if wanted is None or sequence.num_output:
+        return
+    behind = sequence.request.prompt_token_ids[begun + 1 : begun + 1 + len(logits)]
+    if begun == 0:
+        sequence.prompt_logprobs.append(None)
+    sequence.prompt_logprobs += token_logprobs(logits[: len(behind)], behind, wanted)

@@ -53,7 +53,7 @@ class Meter:
     def watch(self, engine: Engine) -> None:
         """From now on time the networks of ``engine`` and take note of its steps."""
         self._time(engine.target.model, "target")
-        for part in vars(engine._proposer).values() if engine._proposer else ():
+        for part in vars(engine.proposer).values() if engine.proposer else ():
             if any(hasattr(type(part), name) for name in _FORWARDS):
                 self._time(part, "draft")
         step = engine.step

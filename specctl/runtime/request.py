@@ -18,7 +18,8 @@ class SamplingParams:
     before ``min_tokens`` of them neither a stop token nor a stop string ends the output. ``logit_bias``: (token id,
     what is added to its logit); ``allowed_token_ids``: nothing else, where given; ``bad_words``: token sequences that
     may not appear; ``grammar``: what the output keeps to (see `specctl.runtime.grammar`). ``logprobs``: how many
-    alternatives each token reports, 0 its own alone, None nothing.
+    alternatives each token reports, 0 its own alone, None nothing; ``prompt_logprobs``: the same of the prompt.
+    ``include_stop``: the stop string or token stays in the text; ``skip_special_tokens``: special tokens do not show.
     Raises ValueError, naming the field, when a value is out of its range.
     """
 
@@ -40,6 +41,9 @@ class SamplingParams:
     bad_words: tuple[tuple[int, ...], ...] = ()
     grammar: str | None = None
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    include_stop: bool = False
+    skip_special_tokens: bool = True
 
     def __post_init__(self) -> None:
         _require(math.isfinite(self.temperature) and self.temperature >= 0, "temperature", self.temperature, ">= 0")
@@ -55,7 +59,8 @@ class SamplingParams:
         _require(positive, "repetition_penalty", self.repetition_penalty, "> 0")
         _require(all(self.stop), "stop", self.stop, "non-empty strings")
         _require(all(self.bad_words), "bad_words", self.bad_words, "non-empty")
-        _require(self.logprobs is None or self.logprobs >= 0, "logprobs", self.logprobs, ">= 0")
+        for name in ("logprobs", "prompt_logprobs"):
+            _require((getattr(self, name) or 0) >= 0, name, getattr(self, name), ">= 0")
 
     @property
     def greedy(self) -> bool:
@@ -96,7 +101,9 @@ class Emission:
     ``token_ids`` holds the new tokens, a stop token included. ``text`` is the newly final text: it never ends inside a
     UTF-8 character and never holds a stop string or what could still become one. ``finish_reason``, ``stop_reason``
     (the stop string or stop token id; None for EOS) and ``stats`` come with the last emission of a request.
-    ``logprobs``: one entry a token, where the request asked for them.
+    ``logprobs``: one entry a token, where the request asked for them; ``prompt_logprobs``, with the first emission: one
+    entry a prompt token, None for the first. ``num_cached``: prompt tokens that a prefix cache held;
+    ``started``: when the request got its slot, as `time.monotonic` counts.
     """
 
     request_id: str
@@ -107,3 +114,6 @@ class Emission:
     stats: SpecStats | None = None
     error: str | None = None
     logprobs: list[TokenLogprobs] | None = None
+    prompt_logprobs: list[TokenLogprobs | None] | None = None
+    num_cached: int = 0
+    started: float | None = None

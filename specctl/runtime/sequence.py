@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from specctl.runtime.adjust import Adjustment
 from specctl.runtime.grammar import Grammar
-from specctl.runtime.request import Request
+from specctl.runtime.request import Request, TokenLogprobs
 from specctl.runtime.sampling import Randomness
 from specctl.runtime.stats import SpecStats
 from specctl.runtime.text import TextStream
@@ -20,6 +20,8 @@ class Sequence:
 
     While the sequence decodes, the target has computed all tokens but the newest. ``adjustment``: what the request
     changes about its logits, None where it asks for nothing; ``grammar``: the part of it that drafts are cut by.
+    ``arrival`` orders sequences by when they came; ``num_cached``: prompt tokens that were not computed for it, because
+    the cache held them; ``started``: when it first had a slot; ``drafting``: False once its proposer failed.
     """
 
     request: Request
@@ -29,7 +31,12 @@ class Sequence:
     adjustment: Adjustment | None = None
     grammar: Grammar | None = None
     slot: int = -1
+    arrival: int = 0
     num_computed: int = 0
+    num_cached: int = 0
+    started: float | None = None
+    drafting: bool = True
+    prompt_logprobs: list[TokenLogprobs | None] = field(default_factory=list)
     stats: SpecStats = field(default_factory=SpecStats)
     finish_reason: str | None = None
     stop_reason: str | int | None = None
@@ -44,8 +51,13 @@ class Sequence:
 
     @property
     def decoding(self) -> bool:
-        """Whether the whole prompt is computed and the newest token was produced by the target."""
-        return self.num_output > 0
+        """Whether all is computed but the newest token, which the target produced."""
+        return self.num_output > 0 and self.num_computed == len(self.tokens) - 1
+
+    @property
+    def num_to_prefill(self) -> int:
+        """Tokens to compute before decoding begins, or goes on after a preemption."""
+        return self.num_prompt if self.num_output == 0 else len(self.tokens) - 1
 
     def append(self, block: Tokens[int], eos: frozenset[int], max_model_len: int) -> list[int]:
         """Take tokens of ``block`` until one of them ends the request, exactly where plain decoding would end it.
@@ -65,8 +77,12 @@ class Sequence:
         early = self.num_output < sampling.min_tokens
         if token in eos and not sampling.ignore_eos:
             self.finish_reason = "stop"
+            if sampling.include_stop:
+                self.text.push(token, search=False)
         elif token in sampling.stop_token_ids and not early:
             self.finish_reason, self.stop_reason = "stop", token
+            if sampling.include_stop:
+                self.text.push(token, search=False)
         elif (found := self.text.push(token, search=not early)) is not None:
             self.finish_reason, self.stop_reason = "stop", found
         elif self.num_output >= sampling.max_tokens or len(self.tokens) >= max_model_len:

@@ -64,20 +64,28 @@ class Target:
     def has_chat_template(self) -> bool:
         return bool(self.tokenizer.chat_template)
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of ``text``, with the special tokens that the tokenizer puts around a prompt."""
-        ids: list[int] = self.tokenizer(text)["input_ids"]
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """Token ids of ``text``; ``special``: with the tokens that the tokenizer puts around a prompt."""
+        ids: list[int] = self.tokenizer(text, add_special_tokens=special)["input_ids"]
         return ids
 
-    def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    @property
+    def writes_tool_calls(self) -> bool:
+        """Whether the chat template shows the model how to call tools in <tool_call> tags."""
+        return self.has_chat_template and "<tool_call>" in str(self.tokenizer.chat_template)
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
         """Token ids of a conversation up to where the assistant begins; raises SpecctlError without a chat template."""
         if not self.has_chat_template:
             raise SpecctlError(
                 f"{self.name} has no chat template",
                 help="give plain text (/v1/completions, rows with 'prompt'), or a checkpoint of a chat model",
             )
+        how: dict[str, Any] = {"add_generation_prompt": True, "return_dict": True}
+        if tools:
+            how["tools"] = list(tools)
         try:
-            out = self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=True)
+            out = self.tokenizer.apply_chat_template(list(messages), **how)
         except Exception as error:  # the template is code of the checkpoint and may raise anything
             raise SpecctlError(f"the chat template of {self.name} refuses these messages: {error}") from error
         return list(out["input_ids"])
@@ -89,8 +97,18 @@ class Target:
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token adds to a text, half a character included; a special token's are its name."""
-        found: bytes = self.grammars.vocabulary.decode_bytes([token])
+        try:
+            found: bytes = self.grammars.vocabulary.decode_bytes([token])
+        except SpecctlError:  # a tokenizer that llguidance cannot read
+            return self.decode([token], skip_special_tokens=False).encode()
         return found
+
+    def check_grammar(self, grammar: str) -> str | None:
+        """What is wrong with a grammar (see `specctl.runtime.grammar`); None where answers can keep to it."""
+        try:
+            return self.grammars.check(grammar)
+        except SpecctlError as error:
+            return error.message
 
 
 def _ids(value: int | list[int] | None) -> list[int]:

@@ -15,11 +15,13 @@ class TextStream:
 
     ``push`` takes one token and answers the stop string that it completed, if any; ``take`` hands out the text that has
     become final since the last call. Text is held back while it ends inside a character or could begin a stop string.
+    ``include_stop``: the stop string itself stays in the text.
     """
 
-    def __init__(self, decode: Decode, stop: Sequence[str] = ()) -> None:
+    def __init__(self, decode: Decode, stop: Sequence[str] = (), include_stop: bool = False) -> None:
         self._decode = decode
         self._stop = stop
+        self._include_stop = include_stop
         self._tokens: list[int] = []
         # The text of tokens[begin:read] is already in _text; decoding from `begin` on gives each token its left
         # context.
@@ -57,7 +59,8 @@ class TextStream:
         if not hits:
             return None
         place, stop = min(hits)
-        self._text, self._ended = self._text[:place], True
+        end = place + len(stop) if self._include_stop else place
+        self._text, self._ended = self._text[:end], True
         return stop
 
     def take(self, finished: bool) -> str:

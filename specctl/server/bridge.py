@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from specctl.errors import SpecctlError
+from specctl.runtime.options import Counters
 from specctl.runtime.request import Emission, Request
 from specctl.runtime.stats import SpecStats
 from specctl.server.api_error import ApiError, bad_request, draining, engine_dead, internal_error, queue_full
@@ -32,6 +33,7 @@ class Entry:
     choice: int
     stream: Stream
     arrival: float
+    started: float | None = None
     first_token: float | None = None
     last_token: float | None = None
     num_tokens: int = 0
@@ -44,6 +46,7 @@ class Snapshot:
     running: int = 0
     kv_usage: float = 0.0
     stats: SpecStats = field(default_factory=SpecStats)
+    counters: Counters = field(default_factory=Counters)
 
 
 class Observer:
@@ -292,6 +295,7 @@ class Bridge:
     def _seen(self, entry: Entry, emission: Emission, now: float) -> _Event:
         if emission.token_ids:
             entry.num_tokens += len(emission.token_ids)
+            entry.started = emission.started
             entry.first_token = now if entry.first_token is None else entry.first_token
             self._observe(lambda: self._observer.tokens(entry, len(emission.token_ids), now))
             entry.last_token = now
@@ -319,7 +323,7 @@ class Bridge:
 
     def _publish(self) -> None:
         engine = self._engine
-        self.snapshot = Snapshot(engine.num_running, engine.kv_usage, engine.stats.copy())
+        self.snapshot = Snapshot(engine.num_running, engine.kv_usage, engine.stats.copy(), engine.counters)
 
     def _fail(self, streams: Iterable[Stream], error: ApiError) -> None:
         for stream in streams:

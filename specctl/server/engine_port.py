@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
+from specctl.runtime.options import Counters
 from specctl.runtime.request import Emission, Request
 from specctl.runtime.stats import SpecStats
 
@@ -42,6 +43,11 @@ class EnginePort(Protocol):
         """Counters over all requests since the start."""
         ...
 
+    @property
+    def counters(self) -> Counters:
+        """What else is counted since the start."""
+        ...
+
     def add(self, request: Request) -> None:
         """Take a request in; raises SpecctlError when it does not fit."""
         ...
@@ -72,12 +78,25 @@ class TargetPort(Protocol):
         """Whether `encode_chat` works."""
         ...
 
-    def encode(self, text: str) -> list[int]:
-        """Text to token ids."""
+    @property
+    def writes_tool_calls(self) -> bool:
+        """Whether the chat template shows the model how to call tools in <tool_call> tags."""
         ...
 
-    def encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """Text to token ids; `special`: with the tokens that the tokenizer puts around a prompt."""
+        ...
+
+    def encode_chat(self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
         """A conversation, rendered for the answer to follow, to token ids."""
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """What a token adds to a text."""
+        ...
+
+    def check_grammar(self, grammar: str) -> str | None:
+        """What is wrong with a grammar, None where answers can keep to it."""
         ...
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:

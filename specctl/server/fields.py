@@ -1,6 +1,5 @@
-"""The request fields: which there are, how each is read, and which values of an unsupported one ask for nothing.
-
-One row a field. A field that becomes supported moves from `NEUTRAL` to a `Field` row.
+"""How the values of request fields are read, and what is said about those that cannot be. The rows themselves are in
+`field_rows`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from specctl.server.api_error import ApiError, bad_request
 MAX_STOP_STRINGS = 32
 MAX_STOP_STRING_LENGTH = 1000  # characters
 MAX_STOP_TOKEN_IDS = 256
-MAX_CHOICES = 128  # OpenAI's limit for n
+MAX_TEXTS = 256
+MAX_BIASES = 1024
 
 
 @dataclass(frozen=True)
@@ -147,100 +147,42 @@ def stop_token_ids(name: str, value: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-SAMPLING: Mapping[str, Field] = {
-    # OpenAI's default, not greedy: a client that leaves it out means this one.
-    "temperature": Field(number, 1.0),
-    "top_p": Field(number, 1.0),
-    "top_k": Field(top_k, 0),
-    "min_p": Field(number, 0.0),
-    "seed": Field(integer),
-    "stop": Field(stop_strings, ()),
-    "stop_token_ids": Field(stop_token_ids, ()),
-    "ignore_eos": Field(boolean, False),
-    "max_tokens": Field(at_least(1)),
-}
+def texts(name: str, value: Any) -> tuple[str, ...]:
+    """A short array of strings, none of them empty."""
+    if not isinstance(value, list):
+        raise wrong_type(name, "an array of strings", value)
+    if len(value) > MAX_TEXTS:
+        raise bad_request(f"'{name}' has {len(value)} strings; at most {MAX_TEXTS} are allowed", name, "invalid_value")
+    return tuple(_stop_string(f"{name}[{index}]", item) for index, item in enumerate(value))
 
-COMMON: Mapping[str, Field] = {
-    **SAMPLING,
-    "model": Field(text),
-    "n": Field(at_least(1, MAX_CHOICES), 1),
-    "stream": Field(boolean, False),
-    "stream_options": Field(mapping),
-    "return_token_ids": Field(boolean, False),
-    # Names that a client gives for its own book-keeping; they never change an answer.
-    "user": Field(text),
-    "safety_identifier": Field(text),
-    "prompt_cache_key": Field(text),
-}
 
-# Not supported: each with the values that ask for nothing, which clients send as defaults. null is neutral everywhere.
-NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "add_special_tokens": (),
-    "allowed_token_ids": (),
-    "bad_words": ([],),
-    "best_of": (1,),
-    "cache_salt": (),
-    "detokenize": (True,),
-    "frequency_penalty": (0,),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "guided_json": (),
-    "guided_regex": (),
-    "include_stop_str_in_output": (False,),
-    "kv_transfer_params": (),
-    "length_penalty": (1,),
-    "logit_bias": ({},),
-    "logits_processors": ([],),
-    "logprobs": (False,),
-    "metadata": ({},),
-    "min_tokens": (0,),
-    "presence_penalty": (0,),
-    "priority": (0,),
-    "prompt_logprobs": (),
-    "repetition_penalty": (1,),
-    "request_id": (),
-    "response_format": ({"type": "text"},),
-    "return_tokens_as_token_ids": (False,),
-    "service_tier": ("auto", "default"),
-    "skip_special_tokens": (True,),
-    "spaces_between_special_tokens": (True,),
-    "store": (False,),
-    "structured_outputs": (),
-    "top_logprobs": (0,),
-    "truncate_prompt_tokens": (),
-    "use_beam_search": (False,),
-}
+def some_token_ids(name: str, value: Any) -> tuple[int, ...]:
+    """An array of token ids with at least one in it."""
+    found = token_ids(name, value)
+    if not found:
+        raise bad_request(f"'{name}' is empty; it must hold at least one token id", name, "invalid_value")
+    return tuple(found)
 
-CHAT_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    **NEUTRAL,
-    "add_generation_prompt": (True,),
-    "add_special_tokens": (False,),
-    "audio": (),
-    "chat_template": (),
-    "chat_template_kwargs": ({},),
-    "continue_final_message": (False,),
-    "documents": ([],),
-    "echo": (False,),
-    "function_call": ("none", "auto"),
-    "functions": ([],),
-    "include_reasoning": (True, False),
-    "mm_processor_kwargs": ({},),
-    "modalities": (["text"],),
-    "parallel_tool_calls": (True, False),
-    "prediction": (),
-    "reasoning_effort": ("none",),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
-    "verbosity": (),
-    "web_search_options": (),
-}
 
-COMPLETION_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    **NEUTRAL,
-    "add_special_tokens": (True,),
-    "prompt_embeds": (),
-    "suffix": ("",),
-}
+def logit_bias(name: str, value: Any) -> tuple[tuple[int, float], ...]:
+    """An object of token id (JSON keys are strings) to a number from -100 to 100."""
+    found = mapping(name, value)
+    if len(found) > MAX_BIASES:
+        raise bad_request(f"'{name}' has {len(found)} entries; at most {MAX_BIASES} are allowed", name, "invalid_value")
+    return tuple((_token_key(name, key), _bias(f"{name}.{key[:20]}", item)) for key, item in found.items())
+
+
+def _token_key(name: str, key: str) -> int:
+    if not (key.isascii() and key.isdigit() and len(key) < 11):
+        raise bad_request(f"'{name}' has the key '{key[:20]}', which is no token id", name, "invalid_value")
+    return int(key)
+
+
+def _bias(name: str, value: Any) -> float:
+    found = number(name, value)
+    if abs(found) > 100:
+        raise bad_request(f"'{name}' is {found:g}; it must be from -100 to 100", name, "invalid_value")
+    return found
 
 
 def read_fields(

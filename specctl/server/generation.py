@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from specctl.errors import SpecctlError
-from specctl.runtime.request import Emission, Request
+from specctl.runtime.request import Emission, Request, SamplingParams
 from specctl.server.answers import DONE, Answer, speculative_metrics, sse
 from specctl.server.api_error import ApiError, bad_request
 from specctl.server.bridge import Bridge, ClientGone, Stream
 from specctl.server.engine_port import TargetPort
+from specctl.server.formats import AnswerFormat
+from specctl.server.messages import Message, Prompt
 from specctl.server.options import ServerOptions
-from specctl.server.protocol import DEFAULT_COMPLETION_TOKENS, GenerationCall, Message, Prompt
+from specctl.server.protocol import DEFAULT_COMPLETION_TOKENS, GenerationCall
+from specctl.server.tools import ToolUse, no_parser
 
 CLIENT_GONE_STATUS = 499  # nginx's number for it; nobody receives it, the log shows it
 _Result = TypeVar("_Result")
@@ -52,20 +56,24 @@ class Service:
             message = f"the model '{name[:100]}' does not exist; this server has: {served}"
             raise ApiError(404, message, param="model", code="model_not_found")
 
-    async def encode(self, prompt: Prompt, field: str) -> list[int]:
+    async def encode(self, prompt: Prompt, field: str, special: bool = True, tools: ToolUse | None = None) -> list[int]:
         """Token ids of a prompt, all inside the vocabulary. Raises ApiError (400)."""
         if isinstance(prompt, str):
-            return await self.off_loop(self.target.encode, prompt)
+            return await self.off_loop(self.target.encode, prompt, special)
         if prompt and isinstance(prompt[0], dict):
-            return await self._encode_chat(prompt)
+            return await self._encode_chat(prompt, tools)
         ids: list[int] = prompt  # type: ignore[assignment]
         self.check_vocabulary(ids, field)
         return ids
 
-    async def _encode_chat(self, messages: list[Message]) -> list[int]:
+    async def _encode_chat(self, messages: list[Message], tools: ToolUse | None) -> list[int]:
         if not self.target.has_chat_template:
             raise bad_request("this model has no chat template; use /v1/completions", "messages", "no_chat_template")
-        return await self.off_loop(self.target.encode_chat, messages)
+        if tools and tools.choice == "auto" and not tools.named and not self.target.writes_tool_calls:
+            raise no_parser(self.options.model_names[0])
+        # With tool_choice none the model does not hear of the tools.
+        shown = tools.tools if tools and (tools.named or tools.choice != "none") else ()
+        return await self.off_loop(self.target.encode_chat, messages, shown)
 
     async def _echo(self, call: GenerationCall, prompt: Prompt) -> str:
         if not call.echo:
@@ -85,18 +93,41 @@ class Service:
         self.check_model(call.model)
         # Asked before the work of tokenizing, and again by `submit`.
         self.bridge.check_open(call.num_choices)
-        self.check_vocabulary(call.sampling.stop_token_ids, "stop_token_ids")
+        self._check_ids(call)
         field = "messages" if call.chat else "prompt"
-        prompts = [await self.encode(prompt, field) for prompt in call.prompts]
-        limits = [self._max_tokens(call, len(ids), field) for ids in prompts]
+        prompts = [await self.encode(prompt, field, call.add_special_tokens, call.tools) for prompt in call.prompts]
+        if call.truncate_prompt_tokens is not None:
+            prompts = [ids[-call.truncate_prompt_tokens :] for ids in prompts]
+        sampling = await self._sampling(call)
+        samplings = [self._limited(call, sampling, len(ids), field) for ids in prompts]
         echoes = [await self._echo(call, prompt) for prompt in call.prompts]
-        answer = Answer(call, self.options.model_names[0], prompts, echoes)
+        answer = Answer(call, self.options.model_names[0], prompts, echoes, self.target.token_bytes)
         requests = []
         for choice in range(call.num_choices):
             prompt = choice // call.n
-            sampling = call.sampling_for(choice, limits[prompt])
-            requests.append(Request(f"{answer.id}-{choice}", list(prompts[prompt]), sampling))
+            own = call.sampling_for(choice, samplings[prompt])
+            requests.append(Request(f"{answer.id}-{choice}", list(prompts[prompt]), own))
         return answer, self.bridge.submit(requests, arrival)
+
+    def _check_ids(self, call: GenerationCall) -> None:
+        for field in ("stop_token_ids", "allowed_token_ids"):
+            self.check_vocabulary(getattr(call.sampling, field), field)
+        self.check_vocabulary([token for token, _ in call.sampling.logit_bias], "logit_bias")
+
+    async def _sampling(self, call: GenerationCall) -> SamplingParams:
+        """The options with what the tokenizer has to say about them."""
+        words: list[tuple[int, ...]] = []
+        if call.bad_words:
+            words = await self.off_loop(_spellings, self.target, call.bad_words)
+        grammar = await self.off_loop(_grammar, self.target, call.format) if call.format else None
+        return replace(call.sampling, bad_words=tuple(words), grammar=grammar)
+
+    def _limited(self, call: GenerationCall, sampling: SamplingParams, length: int, field: str) -> SamplingParams:
+        limit = self._max_tokens(call, length, field)
+        if sampling.min_tokens > limit:
+            message = f"'min_tokens' is {sampling.min_tokens}; this answer may have {limit}"
+            raise bad_request(message, "min_tokens", "invalid_value")
+        return replace(sampling, max_tokens=limit)
 
     def _max_tokens(self, call: GenerationCall, length: int, field: str) -> int:
         """How many tokens this prompt's answers may have. Raises ApiError (400) when there is no room."""
@@ -112,6 +143,8 @@ class Service:
             raise bad_request(message, field, "context_length_exceeded")
         if call.max_tokens is None:
             return room if call.chat else min(room, DEFAULT_COMPLETION_TOKENS)
+        if call.scoring:
+            return 1  # the engine always takes a step; what it says is not shown
         if call.max_tokens > room:
             message = (
                 f"this model's context is {context} tokens, prompt and answer together; '{field}' has {length} and "
@@ -128,6 +161,28 @@ class Service:
         if not wanted or len(answer.choices) != 1 or stats is None:
             return None
         return speculative_metrics(stats, self._k)
+
+
+def _spellings(target: TargetPort, words: Sequence[str]) -> list[tuple[int, ...]]:
+    """The tokens of each word, at the beginning of a text and behind a blank, as vLLM bans them."""
+    found: dict[tuple[int, ...], None] = {}
+    for word in words:
+        for spelling in (word.lstrip(), " " + word.lstrip()):
+            if ids := target.encode(spelling, False):
+                found[tuple(ids)] = None
+    return list(found)
+
+
+def _grammar(target: TargetPort, wanted: AnswerFormat) -> str:
+    """The grammar of a format. Raises ApiError (400) that names what the library lacks."""
+    try:
+        grammar = wanted.make()
+        wrong = target.check_grammar(grammar)
+    except SpecctlError as exc:
+        wrong = exc.message
+    if wrong:
+        raise bad_request(f"'{wanted.field}' cannot be followed: {wrong}", wanted.field, "unsupported_schema")
+    return grammar
 
 
 async def respond(
@@ -165,7 +220,7 @@ async def _hang_up_when_gone(receive: Receive, stream: Stream) -> None:
 
 async def _whole(service: Service, answer: Answer, stream: Stream, seen: dict[str, Any]) -> Response:
     async for index, emission in stream:
-        answer.choices[index].take(emission, keep=True)
+        answer.take(index, emission)
     _note_end(answer, seen)
     return JSONResponse(answer.whole(service.metrics_of(answer)))
 
@@ -225,6 +280,4 @@ class EventStream(Response):
         yield DONE
 
     def _take(self, index: int, emission: Emission) -> bytes:
-        choice = self._answer.choices[index]
-        choice.take(emission, keep=False)
-        return b"".join(self._answer.events(choice, emission))
+        return b"".join(self._answer.events(index, emission))

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse
 from specctl.server.api_error import ApiError
 from specctl.server.generation import Service, respond
 from specctl.server.guard import Guard, error_response, read_body
-from specctl.server.metrics import DraftingLog, ServerMetrics
+from specctl.server.interval_log import IntervalLog
+from specctl.server.metrics import ServerMetrics
 from specctl.server.protocol import (
     GenerationCall,
     parse_json,
@@ -34,7 +35,7 @@ def make_app(service: Service, metrics: ServerMetrics) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.bridge.start()
-        ticker = asyncio.create_task(_log_drafting(service, options.log_interval_s))
+        ticker = asyncio.create_task(_log_intervals(service, metrics, options.log_interval_s))
         yield
         ticker.cancel()
         service.close()
@@ -86,6 +87,7 @@ class Routes:
     async def _generate(self, request: Request, read: Callable[[Mapping[str, Any]], GenerationCall]) -> Response:
         arrival = time.monotonic()
         call = read(await self._json(request))
+        self._metrics.asked(call.n)
         return await respond(self._service, call, arrival, request.receive, request.scope["specctl"])
 
     async def _json(self, request: Request) -> dict[str, Any]:
@@ -111,8 +113,10 @@ class Routes:
         service = self._service
         call = read_tokenize(await self._json(request))
         service.check_model(call.model)
-        ids = await service.encode(call.prompt, "prompt")
-        body = {"count": len(ids), "max_model_len": service.options.max_model_len, "tokens": ids, "token_strs": None}
+        ids = await service.encode(call.prompt, "prompt", call.add_special_tokens)
+        texts = [service.target.token_bytes(token).decode("utf-8", "replace") for token in ids]
+        shown = texts if call.return_token_strs else None
+        body = {"count": len(ids), "max_model_len": service.options.max_model_len, "tokens": ids, "token_strs": shown}
         return JSONResponse(body)
 
     async def detokenize(self, request: Request) -> Response:
@@ -149,8 +153,8 @@ def version() -> str:
         return "0+unknown"
 
 
-async def _log_drafting(service: Service, interval_s: float) -> None:
-    line = DraftingLog(service.bridge, service.options.method)
+async def _log_intervals(service: Service, metrics: ServerMetrics, interval_s: float) -> None:
+    line = IntervalLog(service.bridge, metrics, service.options.method)
     try:
         while True:
             await asyncio.sleep(interval_s)

@@ -1,4 +1,4 @@
-"""`/metrics`: vLLM's names with vLLM's meanings, so that existing boards work; and the log line about drafting.
+"""`/metrics`: vLLM's names with vLLM's meanings, so that existing boards work.
 
 Counters of drafting are not kept here: they are read from the engine's own statistics at each scrape, so the two cannot
 differ. Source of names and meanings: vllm/v1/metrics/loggers.py and vllm/v1/spec_decode/metrics.py (0.31.0).
@@ -6,8 +6,6 @@ differ. Source of names and meanings: vllm/v1/metrics/loggers.py and vllm/v1/spe
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
@@ -18,8 +16,6 @@ from prometheus_client.registry import Collector
 from specctl.planning.alarm import Alarm, broken_draft, first_position
 from specctl.runtime.stats import SpecStats
 from specctl.server.bridge import Bridge, Entry, Observer
-
-log = logging.getLogger("specctl.server")
 
 _LABELS = ("model_name", "engine")
 _REASONS = ("stop", "length", "abort", "error")
@@ -47,6 +43,13 @@ _PER_TOKEN_S = (
 )
 _FIRST_TOKEN_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160)
 _WHOLE_S = (0.05, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960)
+_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+_INTERVALS = {
+    "queue": "Time from arrival to the slot.",
+    "prefill": "Time from the slot to the first token.",
+    "decode": "Time from the first token to the last.",
+    "inference": "Time from the slot to the last token.",
+}
 
 
 class ServerMetrics(Observer):
@@ -55,6 +58,7 @@ class ServerMetrics(Observer):
     def __init__(self, model_name: str) -> None:
         self.registry = CollectorRegistry()
         self._values = (model_name, "0")
+        self._counts = [0, 0]
         ProcessCollector(registry=self.registry)
         self._prompt_tokens = self._counter("prompt_tokens", "Number of prefill tokens processed.")
         self._generation_tokens = self._counter("generation_tokens", "Number of generation tokens processed.")
@@ -68,6 +72,13 @@ class ServerMetrics(Observer):
             "request_time_per_output_token_seconds", "Mean time per output token after the first.", _PER_TOKEN_S
         )
         self._e2e = self._histogram("e2e_request_latency_seconds", "Time from arrival to the last token.", _WHOLE_S)
+        self._intervals = {
+            name: self._histogram(f"request_{name}_time_seconds", text, _WHOLE_S) for name, text in _INTERVALS.items()
+        }
+        self._prompt_sizes = self._histogram("request_prompt_tokens", "Prompt tokens of a request.", _SIZES)
+        self._answer_sizes = self._histogram("request_generation_tokens", "New tokens of a request.", _SIZES)
+        self._limits = self._histogram("request_params_max_tokens", "max_tokens of a request.", _SIZES)
+        self._choices = self._histogram("request_params_n", "n of a request.", (1, 2, 5, 10, 20))
         self._success = Counter(
             "vllm:request_success",
             "Count of finished requests.",
@@ -99,8 +110,11 @@ class ServerMetrics(Observer):
     def tokens(self, entry: Entry, count: int, now: float) -> None:
         """Count new tokens; the prompt counts with the first ones."""
         self._generation_tokens.inc(count)
+        self._counts[1] += count
         if entry.last_token is None:
-            self._prompt_tokens.inc(len(entry.request.prompt_token_ids))
+            prompt = len(entry.request.prompt_token_ids)
+            self._prompt_tokens.inc(prompt)
+            self._counts[0] += prompt
             self._ttft.observe(max(0.0, now - entry.arrival))
         else:
             # Between outputs, not tokens: a step that accepted drafts is one gap; the other histogram is per token.
@@ -112,8 +126,28 @@ class ServerMetrics(Observer):
         if reason not in ("stop", "length") or entry.first_token is None or entry.last_token is None:
             return
         self._e2e.observe(max(0.0, now - entry.arrival))
+        self._prompt_sizes.observe(len(entry.request.prompt_token_ids))
+        self._answer_sizes.observe(entry.num_tokens)
+        self._limits.observe(entry.request.sampling.max_tokens)
+        started = entry.arrival if entry.started is None else entry.started
+        spans = {
+            "queue": (entry.arrival, started),
+            "prefill": (started, entry.first_token),
+            "decode": (entry.first_token, entry.last_token),
+            "inference": (started, entry.last_token),
+        }
+        for name, (begin, end) in spans.items():
+            self._intervals[name].observe(max(0.0, end - begin))
         if entry.num_tokens > 1:
             self._tpot.observe(max(0.0, entry.last_token - entry.first_token) / (entry.num_tokens - 1))
+
+    def token_counts(self) -> tuple[int, int]:
+        """Prompt and new tokens so far."""
+        return self._counts[0], self._counts[1]
+
+    def asked(self, n: int) -> None:
+        """Count a call for ``n`` answers to each of its prompts."""
+        self._choices.observe(n)
 
     def refused(self, status: int) -> None:
         """Count an HTTP answer of 400 or above."""
@@ -143,6 +177,17 @@ class _EngineCollector(Collector):
         yield self._gauge("num_requests_running", "Requests in the running batch.", snapshot.running)
         yield self._gauge("num_requests_waiting", "Requests waiting for a slot.", self._bridge.waiting)
         yield self._gauge("kv_cache_usage_perc", "KV-cache usage; 1 means 100 percent.", snapshot.kv_usage)
+        counters = snapshot.counters
+        yield self._counter("num_preemptions", "Requests that made room for others.", counters.preemptions)
+        yield self._counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", counters.prefix_queries)
+        yield self._counter("prefix_cache_hits", "Tokens found in the prefix cache.", counters.prefix_hits)
+        failures = CounterMetricFamily(
+            "specctl:proposer_failures",
+            "Requests that went on without drafts: the proposer failed.",
+            labels=_LABELS,
+        )
+        failures.add_metric(self._values, counters.proposer_failures)
+        yield failures
         if self._k is not None:
             yield from self._drafting(snapshot.stats, self._k)
 
@@ -152,9 +197,10 @@ class _EngineCollector(Collector):
         return family
 
     def _drafting(self, stats: SpecStats, k: int) -> Iterator[Metric]:
-        yield self._counter("num_drafts", "Number of spec decoding drafts.", stats.num_drafts)
-        yield self._counter("num_draft_tokens", "Number of draft tokens.", stats.num_draft_tokens)
-        yield self._counter("num_accepted_tokens", "Number of accepted tokens.", stats.num_accepted_tokens)
+        yield self._counter("spec_decode_num_drafts", "Number of spec decoding drafts.", stats.num_drafts)
+        yield self._counter("spec_decode_num_draft_tokens", "Number of draft tokens.", stats.num_draft_tokens)
+        accepted = stats.num_accepted_tokens
+        yield self._counter("spec_decode_num_accepted_tokens", "Number of accepted tokens.", accepted)
         kept = GaugeMetricFamily(
             "specctl:spec_decode_lossless", "Whether answers follow the target's distribution: 1 or 0.", labels=_LABELS
         )
@@ -179,7 +225,7 @@ class _EngineCollector(Collector):
         yield family
 
     def _counter(self, name: str, text: str, value: int) -> Metric:
-        family = CounterMetricFamily(f"vllm:spec_decode_{name}", text, labels=_LABELS)
+        family = CounterMetricFamily(f"vllm:{name}", text, labels=_LABELS)
         family.add_metric(self._values, value)
         return family
 
@@ -188,45 +234,3 @@ def alarm_of(stats: SpecStats, method: str) -> Alarm | None:
     """The alarm about the draft whose counters those are."""
     first = first_position(stats.num_drafts, stats.acceptance_per_position if stats.num_drafts else None)
     return broken_draft(method, *first) if first else None
-
-
-class DraftingLog:
-    """Writes vLLM's line about drafting, for the time since the last one, when something was drafted in it; and once a
-    warning where the drafts since the start look broken.
-    """
-
-    def __init__(self, bridge: Bridge, method: str = "") -> None:
-        self._method = method
-        self._warned = False
-        self._bridge = bridge
-        self._last = bridge.snapshot.stats
-        self._time = time.monotonic()
-
-    def write(self) -> None:
-        """One line, or none."""
-        now, stats = time.monotonic(), self._bridge.snapshot.stats
-        window, seconds = stats - self._last, now - self._time
-        self._last, self._time = stats, now
-        if window.num_draft_tokens:
-            log.info("%s", drafting_line(window, seconds))
-            self._warn(stats)
-
-    def _warn(self, stats: SpecStats) -> None:
-        alarm = None if self._warned else alarm_of(stats, self._method)
-        if alarm is not None:
-            self._warned = True
-            log.warning("ALARM: %s", alarm.text)
-
-
-def drafting_line(window: SpecStats, seconds: float) -> str:
-    """The line for the counts of a window that lasted `seconds`."""
-    positions = ", ".join(f"{rate:.3f}" for rate in window.acceptance_per_position)
-    seconds = max(seconds, 1e-9)
-    return (
-        f"SpecDecoding metrics: Mean acceptance length: {window.mean_acceptance_length or 0:.2f}, "
-        f"Accepted throughput: {window.num_accepted_tokens / seconds:.2f} tokens/s, "
-        f"Drafted throughput: {window.num_draft_tokens / seconds:.2f} tokens/s, "
-        f"Accepted: {window.num_accepted_tokens} tokens, Drafted: {window.num_draft_tokens} tokens, "
-        f"Per-position acceptance rate: {positions}, "
-        f"Avg Draft acceptance rate: {100 * (window.acceptance_rate or 0):.1f}%"
-    )

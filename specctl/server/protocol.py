@@ -14,36 +14,22 @@ from typing import Any
 
 from specctl.runtime.request import SamplingParams
 from specctl.server.api_error import ApiError, bad_request
-from specctl.server.fields import (
+from specctl.server.field_rows import (
+    CHAT,
     CHAT_NEUTRAL,
-    COMMON,
+    COMPLETION,
     COMPLETION_NEUTRAL,
-    Field,
-    at_least,
-    boolean,
-    mapping,
-    read_fields,
-    text,
-    token_ids,
-    unsupported,
-    wrong_type,
+    DETOKENIZE,
+    SAMPLING,
+    TOKENIZE,
+    TOKENIZE_NEUTRAL,
 )
+from specctl.server.fields import Field, boolean, read_fields
+from specctl.server.formats import AnswerFormat, answer_format
+from specctl.server.messages import Message, Prompt
+from specctl.server.tools import ToolUse, read_tools
 
 DEFAULT_COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions; a chat answer may fill the context
-MAX_PROMPTS = 1024
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_EMPTY_MESSAGE_PARTS = (
-    "annotations",
-    "audio",
-    "function_call",
-    "refusal",
-    "tool_calls",
-    "reasoning_content",
-    "reasoning",
-)
-
-Message = dict[str, str]
-Prompt = str | list[int] | list[Message]
 
 
 @dataclass(frozen=True)
@@ -51,8 +37,9 @@ class GenerationCall:
     """One body of /v1/chat/completions or /v1/completions.
 
     `prompts`: texts, token ids or conversations. `max_tokens` None: as many as the context has room for.
-    `sampling` holds everything but `max_tokens`; its seed is None where the client gave none. `echo`: the prompt's text
-    stands before the answer's.
+    `sampling` holds everything but `max_tokens` and what needs the tokenizer: `bad_words` and the grammar; its seed is
+    None where the client gave none. `echo`: the prompt's text stands before the answer's; with `max_tokens` 0
+    (`scoring`) nothing else does.
     """
 
     chat: bool
@@ -66,19 +53,31 @@ class GenerationCall:
     include_usage: bool = False
     continuous_usage: bool = False
     return_token_ids: bool = False
+    tokens_as_ids: bool = False
     echo: bool = False
+    add_special_tokens: bool = True
+    truncate_prompt_tokens: int | None = None
+    prompt_logprobs: bool = False
+    bad_words: tuple[str, ...] = ()
+    format: AnswerFormat | None = None
+    tools: ToolUse | None = None
 
     @property
     def num_choices(self) -> int:
         """Answers to make: prompts times n."""
         return len(self.prompts) * self.n
 
-    def sampling_for(self, choice: int, max_tokens: int) -> SamplingParams:
-        """The options of the choice with this index: its own seed, the same one in every run of a seeded call.
+    @property
+    def scoring(self) -> bool:
+        """Whether the prompt alone is asked about."""
+        return self.max_tokens == 0
+
+    def sampling_for(self, choice: int, sampling: SamplingParams) -> SamplingParams:
+        """``sampling`` for the choice with this index: its own seed, the same one in every run of a seeded call.
 
         The seed depends on the place among a prompt's n choices only, so a prompt answers alike alone and in a batch.
         """
-        return replace(self.sampling, seed=choice_seed(self.sampling.seed, choice % self.n), max_tokens=max_tokens)
+        return replace(sampling, seed=choice_seed(self.sampling.seed, choice % self.n))
 
 
 def choice_seed(seed: int | None, index: int) -> int:
@@ -114,8 +113,7 @@ def _no_constant(name: str) -> Any:
 
 def read_chat(body: Mapping[str, Any]) -> GenerationCall:
     """A body of /v1/chat/completions."""
-    fields = {**COMMON, "messages": Field(messages), "max_completion_tokens": Field(at_least(1))}
-    found = read_fields(body, fields, CHAT_NEUTRAL)
+    found = read_fields(body, CHAT, CHAT_NEUTRAL)
     prompt = _required(found, "messages")
     limit, name = found["max_tokens"], "max_tokens"
     newer = found["max_completion_tokens"]
@@ -123,26 +121,56 @@ def read_chat(body: Mapping[str, Any]) -> GenerationCall:
         if limit not in (None, newer):
             raise bad_request("'max_tokens' and 'max_completion_tokens' differ; give one of them", "max_tokens")
         limit, name = newer, "max_completion_tokens"
-    return _call(found, True, (prompt,), limit, name)
+    top = found["top_logprobs"]
+    if top and not found["logprobs"]:
+        raise bad_request("'top_logprobs' needs 'logprobs': true", "top_logprobs", "invalid_value")
+    call = _call(found, True, (prompt,), limit, name, (top or 0) if found["logprobs"] else None)
+    return _with_tools(call, read_tools(found))
+
+
+def _with_tools(call: GenerationCall, tools: ToolUse | None) -> GenerationCall:
+    if tools is None:
+        return call
+    forced = tools.format
+    if call.format is not None and tools.choice != "none":
+        message = (
+            f"'{call.format.field}' and 'tools' each ask for a format; set 'tool_choice' to none, or leave one out"
+        )
+        raise bad_request(message, "tools", "invalid_value")
+    return replace(call, tools=tools, format=forced or call.format)
 
 
 def read_completion(body: Mapping[str, Any]) -> GenerationCall:
     """A body of /v1/completions."""
-    fields = {**COMMON, "prompt": Field(prompts), "echo": Field(boolean, False)}
-    found = read_fields(body, fields, COMPLETION_NEUTRAL)
+    found = read_fields(body, COMPLETION, COMPLETION_NEUTRAL)
     given = _required(found, "prompt")
-    return _call(found, False, given, found["max_tokens"], "max_tokens")
+    if found["max_tokens"] == 0 and not found["echo"]:
+        raise bad_request("'max_tokens' is 0; without 'echo' it must be at least 1", "max_tokens", "invalid_value")
+    call = _call(found, False, given, found["max_tokens"], "max_tokens", found["logprobs"])
+    if call.echo and found["logprobs"] is not None:
+        # OpenAI's echo shows the log probabilities of the prompt's tokens too.
+        most = max(found["logprobs"], found["prompt_logprobs"] or 0)
+        call = replace(call, sampling=replace(call.sampling, prompt_logprobs=most))
+    if call.stream and call.sampling.prompt_logprobs is not None:
+        field = "prompt_logprobs" if call.prompt_logprobs else "logprobs"
+        raise bad_request(f"'{field}' about a prompt cannot be streamed", field, "unsupported_parameter")
+    return call
 
 
 def _call(
-    found: Mapping[str, Any], chat: bool, given: tuple[Prompt, ...], limit: int | None, limit_field: str
+    found: Mapping[str, Any],
+    chat: bool,
+    given: tuple[Prompt, ...],
+    limit: int | None,
+    limit_field: str,
+    logprobs: int | None,
 ) -> GenerationCall:
     include_usage, continuous = stream_options(found["stream_options"], found["stream"])
-    return GenerationCall(
+    call = GenerationCall(
         chat=chat,
         model=found["model"],
         prompts=given,
-        sampling=_sampling(found),
+        sampling=_sampling(found, logprobs, limit),
         max_tokens=limit,
         max_tokens_field=limit_field,
         n=found["n"],
@@ -150,14 +178,29 @@ def _call(
         include_usage=include_usage,
         continuous_usage=continuous,
         return_token_ids=found["return_token_ids"],
+        tokens_as_ids=found["return_tokens_as_token_ids"],
         echo=found.get("echo", False),
+        add_special_tokens=found.get("add_special_tokens", True),
+        truncate_prompt_tokens=found["truncate_prompt_tokens"],
+        prompt_logprobs=found["prompt_logprobs"] is not None,
+        bad_words=found["bad_words"],
+        format=answer_format(found),
     )
+    if call.stream and call.prompt_logprobs:
+        raise bad_request("'prompt_logprobs' cannot be streamed", "prompt_logprobs", "unsupported_parameter")
+    if call.format and call.sampling.ignore_eos:
+        message = f"'ignore_eos' and '{call.format.field}' exclude each other: behind its format an answer can only end"
+        raise bad_request(message, "ignore_eos", "invalid_value")
+    return call
 
 
-def _sampling(found: Mapping[str, Any]) -> SamplingParams:
-    names = ("temperature", "top_k", "top_p", "min_p", "seed", "stop", "stop_token_ids", "ignore_eos")
+def _sampling(found: Mapping[str, Any], logprobs: int | None, limit: int | None) -> SamplingParams:
+    given = {name: found[name] for name in SAMPLING}
+    given["include_stop"] = given.pop("include_stop_str_in_output")
+    # The real limit comes later, from the prompt's length; this one is as wide as what asks for it.
+    most = max(found["min_tokens"], 1) if limit is None else max(limit, 1)
     try:
-        return SamplingParams(**{name: found[name] for name in names})
+        return SamplingParams(**given, logprobs=logprobs, max_tokens=most)
     except ValueError as exc:
         # The runtime's messages start with the field's name.
         raise bad_request(str(exc), str(exc).split(" ", 1)[0], "invalid_value") from None
@@ -183,83 +226,26 @@ def stream_options(given: Mapping[str, Any] | None, stream: bool) -> tuple[bool,
     return found["include_usage"], found["continuous_usage_stats"]
 
 
-def prompts(name: str, value: Any) -> tuple[Prompt, ...]:
-    """A text, token ids, an array of texts or an array of token-id arrays."""
-    if isinstance(value, str):
-        return (text(name, value),)
-    if not isinstance(value, list):
-        raise wrong_type(name, "a string, an array of strings, token ids or arrays of token ids", value)
-    if not value:
-        raise bad_request(f"'{name}' is empty", name, "invalid_value")
-    if type(value[0]) is int:
-        return (token_ids(name, value),)
-    if len(value) > MAX_PROMPTS:
-        raise bad_request(f"'{name}' holds {len(value)} prompts; at most {MAX_PROMPTS} are allowed", name)
-    read = text if isinstance(value[0], str) else token_ids
-    return tuple(read(f"{name}[{index}]", item) for index, item in enumerate(value))
-
-
-def messages(name: str, value: Any) -> list[Message]:
-    """The conversation as the chat template wants it: role and text of each message."""
-    if not isinstance(value, list):
-        raise wrong_type(name, "an array of messages", value)
-    if not value:
-        raise bad_request(f"'{name}' is empty", name, "invalid_value")
-    return [_message(f"{name}[{index}]", item) for index, item in enumerate(value)]
-
-
-def _message(name: str, value: Any) -> Message:
-    fields = mapping(name, value)
-    for key in fields.keys() - {"role", "content", "name"}:
-        # A client that sends an earlier answer back sends these too, empty.
-        if key not in _EMPTY_MESSAGE_PARTS or fields[key] not in (None, [], ""):
-            raise unsupported(f"{name}.{key[:64]}")
-    role = text(f"{name}.role", fields.get("role"))
-    if role not in _ROLES:
-        wanted = ", ".join(_ROLES)
-        raise bad_request(f"'{name}.role' must be one of {wanted}", f"{name}.role", "invalid_value")
-    found = {"role": _ROLES[role], "content": _content(f"{name}.content", fields.get("content"))}
-    # The participant's name is for the chat template, which may or may not show it.
-    return found if fields.get("name") is None else found | {"name": text(f"{name}.name", fields["name"])}
-
-
-def _content(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return text(name, value)
-    if not isinstance(value, list):
-        raise wrong_type(name, "a string or an array of text parts", value)
-    return "\n".join(_part(f"{name}[{index}]", item) for index, item in enumerate(value))
-
-
-def _part(name: str, value: Any) -> str:
-    part = mapping(name, value)
-    if part.get("type") != "text":
-        raise unsupported(f"{name}.type", "this model reads text parts only")
-    for key in part.keys() - {"type", "text"}:
-        raise unsupported(f"{name}.{key[:64]}")
-    return text(f"{name}.text", part.get("text"))
-
-
 @dataclass(frozen=True)
 class TokenizeCall:
     """A body of /tokenize: a text, or a conversation."""
 
     model: str | None
     prompt: str | list[Message]
+    add_special_tokens: bool
+    return_token_strs: bool
 
 
 def read_tokenize(body: Mapping[str, Any]) -> TokenizeCall:
     """A body of /tokenize: `prompt` or `messages`."""
-    fields = {"model": Field(text), "prompt": Field(text), "messages": Field(messages)}
-    neutral: dict[str, tuple[Any, ...]] = {"add_special_tokens": (), "return_token_strs": (False,)}
-    found = read_fields(body, fields, {**neutral, "add_generation_prompt": (True,), "continue_final_message": (False,)})
+    found = read_fields(body, TOKENIZE, TOKENIZE_NEUTRAL)
     given = [found[name] for name in ("prompt", "messages") if found[name] is not None]
     if len(given) != 1:
         raise bad_request("give either 'prompt' or 'messages'", "prompt", "missing_required_parameter")
-    return TokenizeCall(found["model"], given[0])
+    return TokenizeCall(found["model"], given[0], found["add_special_tokens"], found["return_token_strs"])
 
 
 def read_detokenize(body: Mapping[str, Any]) -> tuple[str | None, list[int]]:
     """A body of /detokenize: `(model, token ids)`."""
-    found = read_fields(body, {"model": Field(text), "tokens": Field(token_ids)}, {})
+    found = read_fields(body, DETOKENIZE, {})
     return found["model"], _required(found, "tokens")

@@ -211,7 +211,9 @@ def check(bench: Bench, case: Case) -> None:
     spec = SpecDecodeConfig(method, DEPTH, model=folder and str(folder), tree=tree)
     slots = 1 if case.batch == ONE else 5
     engine = make_engine(bench.target(case.model), spec, EngineOptions(slots, None, 23))
-    forced: Any = Forced(engine._proposer, bench.truth(case.model), case.accepted, case.shape != "chain" and not own)
+    forced: Any = Forced(
+        engine._drafting.proposer, bench.truth(case.model), case.accepted, case.shape != "chain" and not own
+    )
     engine = Engine(engine.target, forced, EngineOptions(slots, None, 23))
     results = run(engine, bench.requests(case.model, case.batch))
     plain = bench.plain(case.model, case.batch)

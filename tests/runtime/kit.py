@@ -100,13 +100,14 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     return save(model, folder)
 
 
-def run(engine: Engine, requests: list[Request]) -> dict[str, dict[str, Any]]:
-    """Run requests to their end: token ids, text, reasons and statistics of each."""
+def run(engine: Engine, requests: list[Request], failures: int = 0) -> dict[str, dict[str, Any]]:
+    """Run requests to their end: token ids, text, reasons and statistics of each; the proposer may fail so often."""
     for request in requests:
         engine.add(request)
     results: dict[str, dict[str, Any]] = {r.id: {"tokens": [], "text": "", "logprobs": []} for r in requests}
     for _ in range(10_000):
         if not engine.has_work():
+            assert engine.counters.proposer_failures == failures, "the proposer threw; the log says what"
             return results
         for emission in engine.step():
             result = results[emission.request_id]

@@ -107,8 +107,8 @@ def check_against_reference(target: Target, setting: SpecDecodeConfig, made: Mad
     engine = make_engine(target, setting, EngineOptions(3, None, 9))
     truth = {name: result["tokens"] for name, result in plain.items()}
     expected = tree_of(made, setting.tree) if setting.tree else chain_of(made)
-    schooled: Any = Schooled(engine._proposer, expected, oracle, truth)
-    engine._proposer = schooled
+    schooled: Any = Schooled(engine._drafting.proposer, expected, oracle, truth)
+    engine._drafting.proposer = schooled
     drafted = run(engine, requests)
     assert {name: result["tokens"] for name, result in drafted.items()} == truth
     assert schooled.compared > 100

@@ -57,8 +57,8 @@ def check(folder: Path, setting: SpecDecodeConfig, reference: Drafter, states: C
     requests = [ask(name, prompt, ignore_eos=True, max_tokens=16) for name, prompt in PROMPTS.items()]
     truth = {name: result["tokens"] for name, result in run(Engine(target, None, EngineOptions(3)), requests).items()}
     engine = make_engine(target, setting, EngineOptions(2, None, 60))
-    schooled: Any = Schooled(engine._proposer, reference, states, truth)
-    engine._proposer = schooled
+    schooled: Any = Schooled(engine._drafting.proposer, reference, states, truth)
+    engine._drafting.proposer = schooled
     drafted = run(engine, requests)
     assert {name: result["tokens"] for name, result in drafted.items()} == truth
     assert schooled.compared >= 30
@@ -83,7 +83,7 @@ def silence(folder: Path) -> None:
 
 def spoil(engine: Engine) -> list[int]:
     """Let some of the engine's drafts go wrong from a place on; answers a list that counts the tokens spoilt."""
-    dice, proposer, spoilt = random.Random(8), engine._proposer, [0]
+    dice, proposer, spoilt = random.Random(8), engine._drafting.proposer, [0]
     honest = proposer.propose  # type: ignore[union-attr]
 
     def sometimes_wrong(sequences: Any, limits: Any) -> list[Draft]:

@@ -27,7 +27,7 @@ def test_a_step_after_guessed_rows_would_show(exact: Callable[..., Target], orac
     request = ask("few", PROMPTS["few"], ignore_eos=True, max_tokens=30)
     truth = {"few": run(Engine(exact(), None, EngineOptions(1)), [request])["few"]["tokens"]}
     engine = make_engine(exact(), SpecDecodeConfig(made.method, 4, model=str(made.folder)), EngineOptions(1))
-    proposer: Any = engine._proposer
+    proposer: Any = engine._drafting.proposer
     honest = proposer.observe
 
     def lazy(sequence: Any, hidden: Tensor) -> None:
@@ -38,7 +38,7 @@ def test_a_step_after_guessed_rows_would_show(exact: Callable[..., Target], orac
         honest(sequence, hidden)
 
     proposer.observe = lazy
-    engine._proposer = Schooled(proposer, chain_of(made), oracle, truth)  # type: ignore[assignment]
+    engine._drafting.proposer = Schooled(proposer, chain_of(made), oracle, truth)  # type: ignore[assignment]
     with pytest.raises(AssertionError):
         run(engine, [request])
 
@@ -68,7 +68,7 @@ def test_a_head_that_knows_the_target_is_always_right(
     head["fc.weight"] = torch.cat([torch.eye(32), torch.zeros(32, 32)], -1).double()
     save_file(head, made.folder / "model.safetensors")
     engine = make_engine(target, SpecDecodeConfig(made.method, k, model=str(made.folder)), EngineOptions(slots))
-    dice, proposer, spoilt = random.Random(8), engine._proposer, [0]
+    dice, proposer, spoilt = random.Random(8), engine._drafting.proposer, [0]
     honest = proposer.propose  # type: ignore[union-attr]
 
     def sometimes_wrong(sequences: Any, limits: Any) -> list[Draft]:

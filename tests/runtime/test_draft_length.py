@@ -72,9 +72,9 @@ def test_heads_are_fresh_behind_steps_without_a_draft(
     spec = SpecDecodeConfig(made.method, 4, model=str(made.folder), schedule=STEPS)
     truth = {name: found["tokens"] for name, found in run(Engine(target, None, EngineOptions(4)), waves()).items()}
     engine = make_engine(target, spec, EngineOptions(4))
-    schooled = Schooled(engine._proposer, chain_of(made), oracle, truth)
+    schooled = Schooled(engine._drafting.proposer, chain_of(made), oracle, truth)
     watched = Watched(schooled)
-    engine._proposer = watched  # type: ignore[assignment]
+    engine._drafting.proposer = watched  # type: ignore[assignment]
     assert {name: found["tokens"] for name, found in run(engine, waves()).items()} == truth
     assert {(size, k) for size, k in watched.seen if k > 0} >= {(1, 4), (2, 2)}
     assert all(k <= {1: 4, 2: 2}.get(size, 0) for size, k in watched.seen)
@@ -98,8 +98,8 @@ def test_a_draft_model_is_fresh_behind_steps_without_a_draft(
 def test_measured_lengths_change_no_output(checkpoint: Callable[..., Path], exact: Callable[..., Target]) -> None:
     spec = SpecDecodeConfig(DraftModel(), 4, model=str(checkpoint(seed=1)))
     engine = make_engine(exact(), spec, EngineOptions(4, measured_length=True))
-    watched = Watched(engine._proposer)
-    engine._proposer = watched  # type: ignore[assignment]
+    watched = Watched(engine._drafting.proposer)
+    engine._drafting.proposer = watched  # type: ignore[assignment]
     plain = run(Engine(exact(), None, EngineOptions(4)), waves())
     assert {n: r["tokens"] for n, r in run(engine, waves()).items()} == {n: r["tokens"] for n, r in plain.items()}
     assert len({k for _, k in watched.seen}) > 1

@@ -34,7 +34,7 @@ def test_taps_of_both_conventions_and_those_that_could_be_either(
 
     def hidden_layers(**keys: Any) -> tuple[int, ...]:
         spec = SpecDecodeConfig(Eagle3(**keys), 3, model=str(tmp_path / "head"))
-        return make_engine(exact(), spec, EngineOptions(1))._proposer.hidden_layers  # type: ignore[union-attr]
+        return make_engine(exact(), spec, EngineOptions(1)).proposer.hidden_layers  # type: ignore[union-attr]
 
     if taps is None:
         with pytest.raises(DamagedError, match=r"one less[\s\S]*aux_layers"):

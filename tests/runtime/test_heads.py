@@ -120,7 +120,7 @@ def test_a_head_s_cache_rests_on_true_states_after_every_step(
     engine = make_engine(target, SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(3, None, 40))
     for name, prompt in PROMPTS.items():
         engine.add(ask(name, prompt, temperature=1.0, seed=4, ignore_eos=True))
-    proposer: Any = engine._proposer
+    proposer: Any = engine._drafting.proposer
     checked = 0
     while engine.has_work():
         engine.step()

@@ -156,7 +156,7 @@ def test_eos_inside_an_accepted_block_ends_the_output(
 def integrity(engine: Engine) -> None:
     """The caches of target and draft hold exactly what a fresh prefill of the standing tokens would put there."""
     caches = [(engine.target.model, engine._cache, {s.slot: s.num_computed for s in engine._scheduler.running})]
-    proposer: Any = engine._proposer
+    proposer: Any = engine.proposer
     if hasattr(proposer, "_cache"):
         caches.append((proposer._model, proposer._cache, proposer._computed))
     for model, cache, computed in caches:

@@ -162,7 +162,7 @@ def test_answers_are_shared_and_the_oldest_are_forgotten(exact: Callable[..., Ta
         run(engine, [ask("other", [9, 8, 7], ignore_eos=True, max_tokens=40)])
         again = run(engine, [ask("again", [1, 2, 3], ignore_eos=True, max_tokens=40)])["again"]["stats"]
         lengths[room] = again.mean_acceptance_length_all_steps
-        assert len(engine._proposer._answers) == min(room, 3)  # type: ignore[union-attr]
+        assert len(engine._drafting.proposer._answers) == min(room, 3)  # type: ignore[union-attr]
     assert lengths[10] > lengths[1] >= 1
     assert lengths[10] > lengths[0]
 

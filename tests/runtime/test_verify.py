@@ -175,13 +175,13 @@ def test_a_draft_that_lies_about_its_probabilities_would_be_caught(tiny: tuple[P
     target.__dict__["decode"] = lambda *_, **__: ""
     spec = SpecDecodeConfig(DraftModel(), 1, model=str(tiny[1]), draft_sample_method="probabilistic")
     engine = make_engine(target, spec, EngineOptions(max_num_seqs=500, max_model_len=8, max_num_batched_tokens=4000))
-    honest = engine._proposer.propose  # type: ignore[union-attr]
+    honest = engine._drafting.proposer.propose  # type: ignore[union-attr]
 
     def lying(sequences: list[object], limits: list[int]) -> list[Draft]:
         drafts = honest(sequences, limits)  # type: ignore[arg-type]
         return [Draft(d.tokens, None if d.probs is None else torch.full_like(d.probs, 1 / VOCAB)) for d in drafts]
 
-    engine._proposer.propose = lying  # type: ignore[union-attr,method-assign,assignment]
+    engine._drafting.proposer.propose = lying  # type: ignore[union-attr,method-assign,assignment]
     second: dict[int, Counter[int]] = {}
     outputs: dict[str, list[int]] = {}
     for i in range(N):

@@ -8,10 +8,12 @@ throws).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from specctl.errors import SpecctlError
+from specctl.runtime.options import Counters
 from specctl.runtime.request import Emission, Request
 from specctl.runtime.stats import SpecStats
 
@@ -30,10 +32,20 @@ class FakeTarget:
     vocab_size = VOCAB
     has_chat_template = True
 
-    def encode(self, text: str) -> list[int]:
+    writes_tool_calls = False
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        del special  # bytes have none
         return list(text.encode())
 
-    def encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
+    def token_bytes(self, token: int) -> bytes:
+        return bytes([token]) if token < 256 else b"</s>"
+
+    def check_grammar(self, grammar: str) -> str | None:
+        return "the fake engine follows none" if "REFUSE" in grammar else None
+
+    def encode_chat(self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        assert not tools
         if messages[0]["role"] == "assistant":
             raise SpecctlError("the chat template refuses these messages: the first must be from the user")
         return self.encode("".join(f"<{m['role']}>{m['content']}" for m in messages) + "<assistant>")
@@ -62,6 +74,7 @@ class FakeEngine:
         self.max_num_seqs = max_num_seqs
         self.step_s = step_s
         self.stats = SpecStats()
+        self.counters = Counters()
         self.waiting: list[_Running] = []
         self.running: list[_Running] = []
         self.aborted: list[str] = []

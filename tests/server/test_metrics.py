@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from specctl.runtime.stats import SpecStats
-from specctl.server.metrics import drafting_line
+from specctl.server.interval_log import drafting_line
 from tests.server.fake_engine import FakeEngine, FakeTarget, answer_text
 from tests.server.live import Live, live
 

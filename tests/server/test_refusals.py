@@ -11,7 +11,7 @@ import httpx
 import openai
 import pytest
 
-from specctl.server.fields import CHAT_NEUTRAL, COMPLETION_NEUTRAL
+from specctl.server.field_rows import CHAT_NEUTRAL, COMPLETION_NEUTRAL
 from tests.server.fake_engine import FakeEngine, FakeTarget
 from tests.server.live import Live, live
 
@@ -31,30 +31,15 @@ def error_of(answer: httpx.Response, status: int = 400) -> dict[str, Any]:
 
 
 UNSUPPORTED: list[tuple[str, Any]] = [
-    ("logprobs", True),
-    ("top_logprobs", 3),
-    ("presence_penalty", 0.5),
-    ("frequency_penalty", -1),
-    ("repetition_penalty", 1.1),
-    ("logit_bias", {"5": 1}),
-    ("tools", [{"type": "function", "function": {"name": "f"}}]),
-    ("tool_choice", "required"),
     ("functions", [{"name": "f"}]),
-    ("response_format", {"type": "json_object"}),
-    ("min_tokens", 3),
     ("best_of", 2),
-    ("bad_words", ["a"]),
-    ("guided_json", {}),
-    ("structured_outputs", {}),
     ("reasoning_effort", "high"),
     ("modalities", ["audio"]),
-    ("skip_special_tokens", False),
-    ("include_stop_str_in_output", True),
-    ("prompt_logprobs", 1),
     ("use_beam_search", True),
     ("store", True),
     ("continue_final_message", True),
-    ("allowed_token_ids", [1]),
+    ("chat_template", "x"),
+    ("priority", 1),
 ]
 
 
@@ -66,7 +51,7 @@ def test_unsupported_chat_fields_are_refused_by_name(fake: Live, field: str, val
     assert (error["type"], error["code"]) == ("invalid_request_error", "unsupported_parameter")
 
 
-@pytest.mark.parametrize(("field", "value"), [("suffix", "x"), ("logprobs", 0), ("logprobs", 5), ("best_of", 3)])
+@pytest.mark.parametrize(("field", "value"), [("suffix", "x"), ("top_logprobs", 1), ("best_of", 3)])
 def test_unsupported_completion_fields(fake: Live, field: str, value: Any) -> None:
     assert error_of(fake.post("/v1/completions", json=TEXT | {field: value}))["param"] == field
 
@@ -123,6 +108,41 @@ WRONG: list[tuple[str, Any]] = [
     ("messages", "hi"),
     ("messages", []),
     ("messages", None),
+    ("min_tokens", -1),
+    ("min_tokens", 3),
+    ("presence_penalty", 2.5),
+    ("frequency_penalty", "1"),
+    ("repetition_penalty", 0),
+    ("logit_bias", [1]),
+    ("logit_bias", {"x": 1}),
+    ("logit_bias", {"5": 101}),
+    ("logit_bias", {"999999": 1}),
+    ("allowed_token_ids", []),
+    ("allowed_token_ids", [10**6]),
+    ("bad_words", "a"),
+    ("bad_words", [""]),
+    ("logprobs", 1),
+    ("top_logprobs", 1),
+    ("top_logprobs", 21),
+    ("prompt_logprobs", -1),
+    ("truncate_prompt_tokens", 0),
+    ("skip_special_tokens", 1),
+    ("tools", {}),
+    ("tools", [{"type": "function", "function": {}}]),
+    ("tools", [{"type": "retrieval"}]),
+    ("tools", [{"type": "function", "function": {"name": "f", "parameters": {"typ": "object"}}}]),
+    ("tool_choice", "required"),
+    ("parallel_tool_calls", 1),
+    ("response_format", "json"),
+    ("response_format", {"type": "xml"}),
+    ("response_format", {"type": "json_schema", "json_schema": {"schema": {}}}),
+    ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {"minLenght": 1}}}),
+    ("response_format", {"type": "regex"}),
+    ("structured_outputs", {}),
+    ("structured_outputs", {"json": {}, "regex": "a"}),
+    ("structured_outputs", {"whitespace_pattern": "x"}),
+    ("guided_choice", []),
+    ("guided_json", "{"),
 ]
 
 
@@ -130,7 +150,7 @@ WRONG: list[tuple[str, Any]] = [
 def test_wrong_values_name_the_field(fake: Live, field: str, value: Any) -> None:
     raw = json.dumps(CHAT | {field: value})
     error = error_of(fake.post("/v1/chat/completions", content=raw.replace("Infinity", "1e999")))
-    assert error["param"] == field or error["param"].startswith(f"{field}[")
+    assert error["param"] == field or error["param"].startswith((f"{field}[", f"{field}."))
     assert error["param"] in error["message"]
 
 
@@ -139,12 +159,14 @@ def test_wrong_values_name_the_field(fake: Live, field: str, value: Any) -> None
     [
         ("hi", "messages[0]"),
         ({"content": "hi"}, "messages[0].role"),
-        ({"role": "tool", "content": "hi"}, "messages[0].role"),
+        ({"role": "critic", "content": "hi"}, "messages[0].role"),
+        ({"role": "user", "content": "hi", "tool_calls": [{}]}, "messages[0].tool_calls"),
+        ({"role": "user", "content": "hi", "tool_call_id": "x"}, "messages[0].tool_call_id"),
         ({"role": "user"}, "messages[0].content"),
         ({"role": "user", "content": 5}, "messages[0].content"),
         ({"role": "user", "content": "hi", "name": 5}, "messages[0].name"),
         ({"role": "user", "content": "hi", "weight": 1}, "messages[0].weight"),
-        ({"role": "assistant", "content": "hi", "tool_calls": [{}]}, "messages[0].tool_calls"),
+        ({"role": "assistant", "content": "hi", "tool_calls": [{}]}, "messages[0].tool_calls[0].function"),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0].type"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0].text"),
         ({"role": "user", "content": "\ud800"}, "messages[0].content"),

@@ -48,6 +48,16 @@ class LayeredCache:
             self._layers[index] = KVCache(1, self.num_slots, self.max_len, heads, width, like.dtype, like.device)
         return self._layers[index]
 
+    def copy(self, source: int, slot: int, count: int) -> None:
+        """As `KVCache.copy`, in every layer."""
+        for layer in self._layers.values():
+            layer.copy(source, slot, count)
+
+    def release(self, slot: int) -> None:
+        """As `KVCache.release`, in every layer."""
+        for layer in self._layers.values():
+            layer.release(slot)
+
     def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
         """As `KVCache.move`, in every layer."""
         for layer in self._layers.values():

@@ -6,6 +6,7 @@ cache can be cut back. Models with a recurrent state cannot be cut back and are 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from inspect import signature
@@ -28,6 +29,20 @@ class SlotCaches:
         self.num_slots = num_slots
         self.max_len = max_len
         self._caches: list[Any] = [None] * num_slots
+
+    #: Whether the entries of a prefix serve any sequence that begins with it.
+    prefixes_can_be_shared = True
+
+    def copy(self, source: int, slot: int, count: int) -> None:
+        """Copy the first ``count`` entries of ``source`` into ``slot``."""
+        cache = copy.deepcopy(self._caches[source])
+        if (surplus := cache.get_seq_length() - count) > 0:
+            cache.crop(-surplus)
+        self._caches[slot] = cache
+
+    def release(self, slot: int) -> None:
+        """The entries of ``slot`` are worth nothing."""
+        self._caches[slot] = None
 
     def at(self, span: Span) -> Any:
         """The cache of the span's slot, cut back to the span's start."""

@@ -13,6 +13,7 @@ from specctl.runtime.models.heads.dflash import DFlashHead, load_dflash
 from specctl.runtime.models.heads.files import open_head
 from specctl.runtime.proposers import Slots, drafted_tokens
 from specctl.runtime.proposers.chain import Picker, draft_filled, draft_for
+from specctl.runtime.proposers.left_rows import LeftRows
 from specctl.runtime.proposers.recurrent_head import MAX_WAITING
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.target import Target
@@ -35,6 +36,7 @@ class DFlashProposer:
         self._cache = head.make_cache(slots.count, slots.max_len)
         self._kept: dict[int, int] = {}
         self._waiting: dict[int, list[Tensor]] = {}
+        self._left = LeftRows(self._cache)
         self.hidden_layers = head.hidden_layers
 
     @classmethod
@@ -61,8 +63,12 @@ class DFlashProposer:
         return self._k
 
     def start(self, sequence: Sequence) -> None:
-        self._kept[sequence.slot] = 0
+        self._kept[sequence.slot] = self._left.begin(sequence.slot, carried=sequence.num_computed > 0)
         self._waiting[sequence.slot] = []
+
+    def carry(self, source: int, slot: int, count: int) -> int:
+        """As many positions as the draft's cache holds; the states of the others must be computed again."""
+        return self._left.carry(source, slot, count, self._kept.get(source))
 
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Keep the states until the next draft; those of a prompt enter the cache at once."""
@@ -103,7 +109,7 @@ class DFlashProposer:
         return draft_filled(sequences, counts, logits, self._picker)
 
     def finish(self, sequence: Sequence) -> None:
-        self._kept.pop(sequence.slot, None)
+        self._left.leave(sequence.slot, self._kept.pop(sequence.slot, 0))
         self._waiting.pop(sequence.slot, None)
 
     def forget(self) -> None:

@@ -12,6 +12,7 @@ from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.loading import Model, load_model, model_folder, read_config
 from specctl.runtime.proposers import Slots, check_takes_trees, drafted_tokens
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
+from specctl.runtime.proposers.left_rows import LeftRows
 from specctl.runtime.proposers.tree import Scratch, Shape, Twig, draft_tree, make_shape
 from specctl.runtime.proposers.vocabulary import check_same_vocabulary
 from specctl.runtime.sequence import Sequence
@@ -42,6 +43,7 @@ class DraftModelProposer:
         self._max_len = min(slots.max_len, model.max_positions)
         self._cache = model.make_cache(slots.count, self._max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
+        self._left = LeftRows(self._cache)
         self._picker = Picker(vocab_size, sample)
 
     @classmethod
@@ -67,7 +69,12 @@ class DraftModelProposer:
         return self._shape.num_nodes if self._shape else self._k
 
     def start(self, sequence: Sequence) -> None:
-        self._computed[sequence.slot] = 0
+        self._computed[sequence.slot] = self._left.begin(sequence.slot, carried=sequence.num_computed > 0)
+
+    def carry(self, source: int, slot: int, count: int) -> int:
+        """What the draft's cache lacks it computes by itself, so the target need not."""
+        self._left.carry(source, slot, count, self._computed.get(source))
+        return count
 
     def propose(self, sequences: Many[Sequence], limits: Many[int]) -> list[Draft]:
         """k tokens a sequence, fewer where the limit or the draft's own context ends first."""
@@ -131,7 +138,7 @@ class DraftModelProposer:
         self._computed[sequence.slot] = min(self._computed[sequence.slot], len(sequence.tokens) - 1)
 
     def finish(self, sequence: Sequence) -> None:
-        self._computed.pop(sequence.slot, None)
+        self._left.leave(sequence.slot, self._computed.pop(sequence.slot, 0))
 
     def forget(self) -> None:
         """Nothing outlives a request."""

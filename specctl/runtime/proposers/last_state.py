@@ -42,6 +42,11 @@ class NewestState(ABC):
         """Nothing is known before the first state."""
         self._states.pop(sequence.slot, None)
 
+    def carry(self, source: int, slot: int, count: int) -> int:
+        """All: the newest state comes with the last prompt token, which is always computed."""
+        del source, slot
+        return count
+
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Keep the newest state; a copy, so that a prompt's other states can go."""
         assert hidden is not None, "this proposer declares the states it needs"

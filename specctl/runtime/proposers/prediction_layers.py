@@ -36,6 +36,10 @@ class PredictionLayersProposer(RecurrentHeadProposer):
         super().__init__(heads[0], k, slots, picker)
         self._heads = heads
 
+    def carry(self, source: int, slot: int, count: int) -> int:
+        """The last layer's row t needs token t + len(heads)."""
+        return self._left.carry(source, slot, count - len(self._heads), self._computed.get(source))
+
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Keep the true states; rows of a prompt whose tokens are known in every layer are run at once."""
         assert hidden is not None, "this proposer declares the states it needs"

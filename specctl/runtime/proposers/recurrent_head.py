@@ -21,6 +21,7 @@ from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.heads.base import RecurrentHead
 from specctl.runtime.proposers import Slots
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
+from specctl.runtime.proposers.left_rows import LeftRows
 from specctl.runtime.proposers.tree import Expand, Scratch, Shape, Twig, draft_tree
 from specctl.runtime.sequence import Sequence
 
@@ -44,6 +45,7 @@ class RecurrentHeadProposer:
         self._cache = head.make_cache(slots.count, slots.max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
         self._waiting: dict[int, list[Tensor]] = {}
+        self._left = LeftRows(self._cache)
         self.hidden_layers = head.hidden_layers
 
     @property
@@ -55,8 +57,14 @@ class RecurrentHeadProposer:
         return self._shape.num_nodes if self._shape else self._k
 
     def start(self, sequence: Sequence) -> None:
-        self._computed[sequence.slot] = 0
+        self._computed[sequence.slot] = self._left.begin(sequence.slot, carried=sequence.num_computed > 0)
         self._waiting[sequence.slot] = []
+
+    def carry(self, source: int, slot: int, count: int) -> int:
+        """Row t needs token t + 1, so the last of the shared tokens has none yet; where rows are missing, their states
+        must be computed again.
+        """
+        return self._left.carry(source, slot, count - 1, self._computed.get(source))
 
     def observe(self, sequence: Sequence, hidden: Tensor | None = None) -> None:
         """Keep the true states until the next draft; feed the rows of a prompt at once, all but the last."""
@@ -124,7 +132,7 @@ class RecurrentHeadProposer:
         return expand
 
     def finish(self, sequence: Sequence) -> None:
-        self._computed.pop(sequence.slot, None)
+        self._left.leave(sequence.slot, self._computed.pop(sequence.slot, 0))
         self._waiting.pop(sequence.slot, None)
 
     def forget(self) -> None:
