@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from specctl.dialects.reading import FAILS, Finding, Reading
 from specctl.modelinfo import ModelFacts
+from specctl.modelinfo.describe import is_assistant
 from specctl.modelinfo.families import mtp_family, mtp_layers
 from specctl.modelinfo.weights import tensor_names
 
@@ -21,7 +22,7 @@ def applies(reading: Reading) -> bool:
 def check(reading: Reading) -> Iterator[Finding]:
     """The config's count against the names in the index."""
     facts: ModelFacts | None = reading.notes.get("draft") or reading.around.target_facts
-    if facts is None:
+    if facts is None or is_assistant(facts):  # an assistant of Gemma 4 is layers of prediction as a whole
         return
     family, names = mtp_family(facts), tensor_names(facts.path)
     layers = mtp_layers(facts, family) if family else None

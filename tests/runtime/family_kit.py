@@ -224,6 +224,7 @@ TINIES: dict[str, Tiny] = {
     ),
     "step3p7": _step_tiny(STEP),
     "step3p7-even": _step_tiny(EVEN),
+    "step3p5": _step_tiny(STEP),
 }  # fmt: skip
 
 
@@ -263,7 +264,17 @@ def write_family(name: str, folder: Path, seed: int = 0, whole: Path | None = No
         {key: value.contiguous() for key, value in published.items()}, folder / "model.safetensors", {"format": "pt"}
     )
     _rewrite_config(folder / "config.json", tiny, extra)
+    if name == "step3p5":
+        _as_text(folder)
     return folder
+
+
+def _as_text(folder: Path) -> None:
+    """The text of Step-3.7 as Step-3.5 is published: without the tower, its config at the top."""
+    tensors = load_file(folder / "model.safetensors")
+    text = {name: value for name, value in tensors.items() if not name.startswith(("vision_model.", "vit_"))}
+    save_file(text, folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(TINIES["step3p5"].keys["text_config"] | {"model_type": "step3p5"}))
 
 
 def _rewrite_config(path: Path, tiny: Tiny, extra: int) -> None:

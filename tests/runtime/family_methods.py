@@ -15,7 +15,7 @@ from pathlib import Path
 
 from specctl.runtime import Engine, EngineOptions, Target, load_target, make_engine
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Mtp, Ngram, Suffix
+from specctl.spec.methods import DraftModel, Mtp, Ngram, Pard, Suffix
 from tests.runtime.eagle_heads import eagle3
 from tests.runtime.family_kit import TINIES, write_family, write_relative
 from tests.runtime.head_kit import make_head
@@ -55,6 +55,8 @@ def setting(method: str, target: Target, scratch: Path, k: int) -> SpecDecodeCon
         return SpecDecodeConfig(DraftModel(), k, model=str(target.folder))
     if method == "relative":
         return SpecDecodeConfig(DraftModel(), k, model=str(write_relative(target.folder, scratch / "relative")))
+    if method == "pard":
+        return SpecDecodeConfig(Pard(mask_token_id=257), k, model=str(write_relative(target.folder, scratch / "pard")))
     if method == "eagle3":
         made = eagle3(target, scratch / method, taps=(2, 3, 4))
     else:

@@ -11,6 +11,7 @@ import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
 
+import specctl
 from specctl.errors import SpecctlError
 from specctl.runtime import EngineOptions, Target, load_target, make_engine
 from specctl.spec.config import SpecDecodeConfig, Tree
@@ -120,3 +121,11 @@ def test_the_assistant_of_another_target_is_refused(tmp_path: Path, checkpoint: 
     path.write_text(json.dumps(json.loads(path.read_text()) | {"backbone_hidden_size": 64}))
     with pytest.raises(SpecctlError, match=r"'p..._?projection.weight' is .*config.json wants"):
         start(target, fitting)
+
+
+def test_a_setting_that_names_an_assistant_has_no_error(tmp_path: Path) -> None:
+    """No prediction layer is missed in it: it is layers of prediction as a whole."""
+    folder, assistant = write_family("gemma4", tmp_path / "target"), write_assistant(tmp_path / "assistant")
+    setting = {"specctl": 1, "method": "mtp", "model": str(assistant), "num_speculative_tokens": 2}
+    report = specctl.check(setting, target=str(folder))
+    assert report.valid, [found.message for found in report.diagnostics]

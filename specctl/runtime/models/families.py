@@ -13,9 +13,10 @@ from typing import Any
 
 # The types that are another's under a name of their own: transformers knows the other.
 ALIASES = {"mimo": "qwen2", "kimi_k2": "deepseek_v3"}
-# Read by transformers, but without a causal model there: the reason for the refusal.
+# Models of text that transformers has as a part of another alone.
+TEXT_OF = {"step3p5": "step3p7"}
+# The reasons for a refusal by name.
 REFUSED = {
-    "step3p5": "transformers has this model's layers in its step3p7 alone, not as a model of text",
     "kimi_k3": "transformers has no model of this type",
 }
 
@@ -60,7 +61,7 @@ FAMILIES = (
     Family("gpt-oss", ("gpt_oss",), FLAT, notes="attention sinks, sliding window"),
     Family("GLM-4.5, 4.6", ("glm4_moe",), FLAT, "mtp"),
     Family("Ernie 4.5", ("ernie4_5", "ernie4_5_moe"), FLAT, "mtp"),
-    Family("Step-3.7", ("step3p7",), FLAT, "mtp, several layers", "sliding window"),
+    Family("Step-3.5, 3.7", ("step3p5", "step3p7"), FLAT, "mtp, several layers", "sliding window"),
 )
 
 FLAT_TYPES = frozenset(kind for family in FAMILIES if family.way == FLAT for kind in family.types)

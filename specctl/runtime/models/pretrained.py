@@ -14,10 +14,15 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.utils import logging
 
 from specctl.errors import DamagedError, SpecctlError
-from specctl.runtime.models.families import ALIASES, REFUSED
+from specctl.runtime.models.families import ALIASES, REFUSED, TEXT_OF
 
 # What transformers raises for a config or a folder that it cannot use.
 REASONS = (ValueError, OSError, ImportError, KeyError, RuntimeError, TypeError, AttributeError)
+
+
+# The smallest tower of images that transformers builds, for models of text that it has as a part alone; never run.
+_NO_TOWER = {"width": 4, "layers": 1, "heads": 1, "image_size": 28, "patch_size": 14}
+_TOWER = ("model.vision_model.", "model.multi_modal_projector.")
 
 
 def read_raw(folder: Path) -> dict[str, Any]:
@@ -34,6 +39,8 @@ def read_raw(folder: Path) -> dict[str, Any]:
 
 def whole_config(folder: Path) -> Any:
     """The transformers config of ``folder``, image and audio parts included; raises SpecctlError or DamagedError."""
+    # It warns of types under another's name, and prints a table of tensors; what matters is raised here.
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     raw = read_raw(folder)
     kind = raw["model_type"]
     if kind in REFUSED:
@@ -45,6 +52,10 @@ def whole_config(folder: Path) -> Any:
         if kind in ALIASES:
             alias = ALIASES[kind]
             return CONFIG_MAPPING[alias].from_dict(raw | {"model_type": alias})
+        if kind in TEXT_OF:
+            text = {key: value for key, value in raw.items() if key != "model_type"}
+            whole: Any = CONFIG_MAPPING[TEXT_OF[kind]]
+            return whole(text_config=text, vision_config=_NO_TOWER)
         return AutoConfig.from_pretrained(folder, local_files_only=True)
     except REASONS as error:
         raise SpecctlError(f"transformers cannot read {folder / 'config.json'}: {error}") from error
@@ -57,7 +68,6 @@ def load_network(folder: Path, dtype: torch.dtype, device: torch.device, attenti
     fill them with random numbers.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # its table of tensors; what matters is raised below
     config = whole_config(folder)
     auto: Any = (
         AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModelForImageTextToText
@@ -77,6 +87,8 @@ def load_network(folder: Path, dtype: torch.dtype, device: torch.device, attenti
         raise SpecctlError(
             f"transformers cannot load {folder}: {error}", help="the runtime runs what transformers runs as a causal LM"
         ) from error
+    if read_raw(folder)["model_type"] in TEXT_OF:
+        found["missing_keys"] = {name for name in found["missing_keys"] if not name.startswith(_TOWER)}
     _check_whole(folder, found)
     return model.to(device)
 
