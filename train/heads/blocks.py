@@ -92,7 +92,8 @@ class PardRecipe(Blocks):
 
     def config(self) -> dict[str, Any]:
         """An ordinary model's, with the mask token under PARD's key."""
-        return copy.deepcopy(self._config) | {"num_hidden_layers": len(self.layers), "pard_token": MASK}
+        kept = {key: value for key, value in self._config.items() if key != "layer_types"}
+        return copy.deepcopy(kept) | {"num_hidden_layers": len(self.layers), "pard_token": MASK}
 
 
 class DFlashRecipe(Blocks):

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from specctl.runtime import Target
 from specctl.runtime.models.hidden import FINAL
 from train.heads.batches import Batch
-from train.heads.parts import Sizes, product
+from train.heads.parts import Sizes, product, rms
 
 TAPS = (2, 5, 8)
-"""Layers passed, of the ten of the demo target, at which EAGLE-3 and DFlash read."""
+"""Layers passed, of the ten of the demo target, whose states are recorded beside the final ones."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,18 @@ class Teacher:
         assert batch.states is not None, "this recipe needs a recording of states"
         pieces = batch.states.split(self.sizes.width, dim=-1)
         return torch.cat([pieces[self.layers.index(layer)] for layer in layers], dim=-1)
+
+    def directions(self, batch: Batch, taps: tuple[int, ...]) -> list[Tensor]:
+        """The states after `taps` layers, each scaled to a mean square of 1, as a norm without weights makes them.
+
+        That after the last layer is known from the final state, which is the same behind a norm.
+        """
+        return [rms(self._after(batch, tap), None, self.sizes.eps) for tap in taps]
+
+    def _after(self, batch: Batch, tap: int) -> Tensor:
+        if tap == self.num_layers and tap not in self.layers:
+            return self.states(batch, (FINAL,)) / self.norm
+        return self.states(batch, (tap,))
 
     @torch.no_grad()
     def logits(self, batch: Batch, vocabulary: Tensor | None = None) -> Tensor:

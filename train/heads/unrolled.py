@@ -2,7 +2,8 @@
 
 A row takes the state at t and the embedding of token t + 1 and scores token t + 2. From the second guess on the state
 is the head's own. EAGLE-3 learns that by doing it ("training-time test", arXiv 2503.01840), and so does the prediction
-layer here; EAGLE-1 learns one step and, as published, to resemble the target's next state (arXiv 2401.15077).
+layer here; EAGLE-1 learns one step (arXiv 2401.15077). What each scores also learns to resemble the target's next
+state: EAGLE-1's own idea, and with a million tokens instead of billions it is what teaches all three most.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from torch import Tensor, nn
 from specctl.runtime.models.hidden import FINAL
 from train.heads.batches import Batch
 from train.heads.parts import Layer, Own, Seen, product, rms, start
-from train.heads.recipe import TAPS, Recipe, Teacher, falling, surprise
+from train.heads.recipe import Recipe, Teacher, falling, surprise
 
 STEP_SHARE = 0.9
+GUESS_SHARE = 0.1
 ANCHORS = 20
 """Places of an answer, at random, from which guesses after the first are trained; the first is trained at all."""
 
@@ -51,12 +53,16 @@ class Unrolled(Recipe):
         return self.teacher.logits(batch), batch.known
 
     def loss(self, batch: Batch) -> Tensor:
+        """Of each step: how far what it scores is from the target's next state, and how well it guesses."""
         wanted, known = self.wanted(batch)
-        losses = [
-            surprise(self.scores(scored), wanted[:, columns], known[:, columns])
-            for scored, columns in self.rows(batch)
-            if bool(known[:, columns].any())
-        ]
+        final = self.teacher.states(batch, (FINAL,))[:, batch.begin : batch.begin + batch.anchors]
+        losses = []
+        for scored, columns in self.rows(batch):
+            here = known[:, columns]
+            if bool(here.any()):
+                apart = F.smooth_l1_loss(scored, final[:, columns], reduction="none").mean(-1)
+                guess = surprise(self.scores(scored), wanted[:, columns], here)
+                losses.append(apart[here].mean() + GUESS_SHARE * guess)
         return falling(losses, STEP_SHARE)
 
     def rows(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -101,7 +107,7 @@ class Unrolled(Recipe):
 
 
 class EagleRecipe(Unrolled):
-    """Regression of the target's next state and a tenth of cross-entropy, with noise on the states, as published."""
+    """One step, with noise on the states, as published."""
 
     method = "eagle"
     steps = 1
@@ -127,13 +133,6 @@ class EagleRecipe(Unrolled):
     def leave(self, out: Tensor) -> tuple[Tensor, Tensor]:
         return out, out
 
-    def loss(self, batch: Batch) -> Tensor:
-        scored = self.rows(batch)[0][0]
-        wanted, known = self.wanted(batch)
-        next_states = self.enter(batch)[:, batch.begin : batch.begin + batch.anchors]
-        apart = F.smooth_l1_loss(scored, next_states, reduction="none").mean(-1)
-        return apart[known].mean() + 0.1 * surprise(self.scores(scored), wanted, known)
-
     def tensors(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         return {name.replace("layer.", "layers.0.", 1): weight for name, weight in weights.items()}
 
@@ -146,18 +145,20 @@ class EagleRecipe(Unrolled):
 
 
 class Eagle3Recipe(Unrolled):
-    """States of three layers, a vocabulary of the tokens that answers use, and all steps trained on own guesses."""
+    """States of three layers, each behind a norm of its own (`fc_norm`, as EAGLE-3.1 has it), a vocabulary of the
+    tokens that answers use, and all steps trained on own guesses.
+    """
 
     method = "eagle3"
-    peak = 2e-3
 
-    def __init__(self, teacher: Teacher, vocabulary: Tensor, taps: tuple[int, ...] = TAPS, steps: int = 5) -> None:
+    def __init__(self, teacher: Teacher, vocabulary: Tensor, taps: tuple[int, ...], steps: int = 5) -> None:
         super().__init__(teacher)
         sizes, width = teacher.sizes, teacher.sizes.width
         self.taps, self.steps = taps, steps
         self.vocabulary = vocabulary
         self.fc = nn.Linear(len(taps) * width, width, bias=False)
         start(self)
+        self.fc_norm = nn.ModuleList(nn.RMSNorm(width, sizes.eps) for _ in taps)
         self.midlayer = Layer(sizes, entering=2 * width)
         self.midlayer.hidden_norm = nn.RMSNorm(width, sizes.eps)
         self.norm = nn.RMSNorm(width, sizes.eps)
@@ -172,7 +173,8 @@ class Eagle3Recipe(Unrolled):
         return self.midlayer
 
     def enter(self, batch: Batch) -> Tensor:
-        return product(self.teacher.states(batch, self.taps), self.fc.weight)
+        pieces = zip(self.teacher.directions(batch, self.taps), self.fc_norm.parameters(), strict=True)
+        return product(torch.cat([piece * weight for piece, weight in pieces], dim=-1), self.fc.weight)
 
     def fuse(self, embedded: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         norm = self.midlayer.hidden_norm
@@ -199,7 +201,8 @@ class Eagle3Recipe(Unrolled):
         """SafeAILab's layout; ids count layers passed, as EAGLE's own code and vLLM do."""
         return {
             "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "num_hidden_layers": 1, "bias": False,
-            "draft_vocab_size": len(self.vocabulary), "target_hidden_size": self.teacher.sizes.width,
+            "draft_vocab_size": len(self.vocabulary), "target_hidden_size": self.teacher.sizes.width, "fc_norm": True,
+            "norm_output": False,
             "eagle_config": {"eagle_aux_hidden_state_layer_ids": list(self.taps), "use_aux_hidden_state": True},
             **self.layer_config(self.teacher.sizes),
         }  # fmt: skip
