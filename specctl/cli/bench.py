@@ -147,7 +147,7 @@ def _settings(
     if target is None and not remote:
         read = [spec for spec, _ in settings.resolve(**options) if spec is not None]
         target = common_target(None, read)
-    specs = [spec for spec, _ in settings.require(**({} if target is None else {"target": target}), **options)]
+    specs = [spec for spec, _ in settings.to_run(**({} if target is None else {"target": target}), **options)]
     if settings and not specs:
         raise SpecctlError(
             "the setting leaves speculation off, so there is nothing to measure", help="name a method, or leave it out"

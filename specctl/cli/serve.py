@@ -170,7 +170,7 @@ def _setting(settings: Settings, target: str | None, release: str | None) -> tup
     if target is None:
         named = [spec.target for spec, _ in settings.resolve(**options) if spec is not None and spec.target]
         target = named[0] if named else DEFAULT_TARGET
-    specs = [spec for spec, _ in settings.require(target=target, **options)]
+    specs = [spec for spec, _ in settings.to_run(target=target, **options)]
     spec = specs[0] if specs else None
     if spec is not None and spec.target not in (None, target):
         print(f"note: {spec.origin.source} is for {spec.target}; it is used on {target}", file=sys.stderr)

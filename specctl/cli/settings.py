@@ -80,8 +80,19 @@ class Settings:
         if candidate.kind == "file":
             return check_path(candidate.tokens[0], **options)
         if candidate.kind == "spec":
+            held = _draft_report(candidate.tokens[0], options)
+            if held is not None:
+                return held
             return check_path(_spec_file(candidate.tokens[0]), **(options | {"dialect": "specctl"}))
         return check_argv(list(candidate.tokens), kind=candidate.kind, **options)
+
+    def to_run(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
+        """As `require`, for the bundled runtime: flags that name no method mean what their draft's folder holds."""
+        from specctl.cli.recognised import as_held
+
+        words = " ".join(token for each in self.candidates() for token in each.tokens if each.kind != "file")
+        found = self.require(**options)
+        return found if "method" in words else [(as_held(spec), report) for spec, report in found]
 
     def require(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
         """As `resolve`, but diagnostics are printed and an error ends the command: `SpecctlError` with
@@ -106,6 +117,16 @@ class Settings:
             if spec is not None:  # None: the setting leaves speculation off
                 found.append((spec, report))
         return found
+
+
+def _draft_report(name: str, options: dict[str, Any]) -> Report | None:
+    """The report where `--spec` names a draft instead of a preset or a file."""
+    from pathlib import Path
+
+    from specctl.cli.recognised import folder_report
+    from specctl.resources import preset
+
+    return None if preset(name) is not None or Path(name).is_file() else folder_report(name, options)
 
 
 def _spec_file(name: str) -> str:

@@ -21,8 +21,9 @@ def method_of(facts: ModelFacts) -> str | None:
     """The method that the checkpoint is a draft for by its content; None for an ordinary model."""
     names = tensor_names(facts.path) or frozenset()
     found = recognise(facts.config, names)
-    # A target with prediction layers of its own is a target first.
-    return None if found == "mtp" and not is_assistant(facts) else found
+    # A target with prediction layers of its own is a target first; without a first layer it is those layers alone.
+    whole = not names or any(".layers.0.input_layernorm" in name for name in names)
+    return None if found == "mtp" and whole and not is_assistant(facts) else found
 
 
 def is_assistant(facts: ModelFacts) -> bool:

@@ -41,6 +41,14 @@ _TERMS: tuple[tuple[str, str], ...] = (
         "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs",
     ),
     (
+        "bound",
+        "of one stream: E / (k c + v(k + 1)), E the mean acceptance length over all steps, v(M) the time of the target's "
+        "forward over M rows / that over one, c the time that the draft's networks take for a token / that over one row; "
+        "medians over repeats of what the run itself measured. A search (n-gram, suffix) has c = 0 and enters with the "
+        "draft lengths that it had. JSON keys bound, draft_cost (c), verify_cost (v)",
+    ),
+    ("share_of_bound", "tpot_speedup / bound, each of the same repeat; the median: what is lost outside of networks"),
+    (
         "alarm: broken draft",
         f"the upper end of the one-sided {100 * (1 - RISK):.1f} % Clopper-Pearson interval of the acceptance at "
         f"position 0 lies below {100 * BOUND:.0f} %; without any acceptance that takes 55 drafts. Only drafts out of "

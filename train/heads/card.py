@@ -25,16 +25,18 @@ language: en
 ---
 # {name}
 
-{what} for `{target}`. It is of use with that target alone, whose embedding it borrows unless it has its own.
+{what}, for `{target}`.
+It is of use with that target alone, whose embedding it borrows unless it has its own.
 
     specctl bench {target} --methods {method} --draft {method}={name}
 
 ## Training
 
 `{target}` answered {answers} prompts that `train/corpus` generates (seed 43001), greedily: {recording} tokens with
-their prompts, {answer_tokens} of them answers. No prompt shares a run of 12 tokens with a bench prompt. Loss:
-cross-entropy with the target's own distribution on answer tokens{loss}. All heads of a target are trained on the same
-tokens in the same order.
+their prompts, {answer_tokens} of them answers. No prompt shares a run of 12 tokens with a bench prompt. All heads of a
+target are trained on the same tokens in the same order.
+
+Loss: cross-entropy with the target's own distribution on answer tokens{loss}.
 
 {parameters} parameters, {steps} steps, {seen} tokens seen, {seconds:.0f} s on {threads} thread of {machine}, shared
 with other work; seed {seed}. AdamW, bfloat16 products over float32 weights, averaged weights; published in float16.
@@ -42,7 +44,7 @@ with other work; seed {seed}. AdamW, bfloat16 products over float32 weights, ave
     {command}
 """
 
-LOSSES = {"eagle": ", and the distance to its next state"}
+LOSSES = dict.fromkeys(("eagle", "eagle3", "mtp"), ", and the distance to its next final state")
 
 
 def write_card(folder: Path, recording: Figures, command: str) -> None:
