@@ -42,10 +42,10 @@ _TERMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "bound",
-        "of one stream: E / (k c + v(k + 1)), E the mean acceptance length over all steps, v(M) the time of the target's "
-        "forward over M rows / that over one, c the time that the draft's networks take for a token / that over one row; "
-        "medians over repeats of what the run itself measured. A search (n-gram, suffix) has c = 0 and enters with the "
-        "draft lengths that it had. JSON keys bound, draft_cost (c), verify_cost (v)",
+        "of one stream: E / (k c + v(k + 1)), E the mean acceptance length over all steps, v(M) the time of the "
+        "target's forward over M rows / that over one, c the time of the draft's networks for a token / that over one "
+        "row; medians over repeats of what the run itself measured. A search (n-gram, suffix) has c = 0 and enters "
+        "with the draft lengths that it had. JSON keys bound, draft_cost (c), verify_cost (v)",
     ),
     ("share_of_bound", "tpot_speedup / bound, each of the same repeat; the median: what is lost outside of networks"),
     (
