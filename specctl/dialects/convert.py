@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from specctl.dialects import own, sglang, trtllm, vllm
+from specctl.dialects import choices, own, sglang, trtllm, vllm
 from specctl.dialects.dialect import DIALECTS
 from specctl.dialects.field import has_path
 from specctl.dialects.foreign import title
@@ -156,7 +156,7 @@ def _lost(spec: SpecDecodeConfig, engine: str, release: str) -> list[tuple[str, 
     known |= _HANDLED[engine]
     if engine == "trtllm" and trtllm.is_new(release):
         known.add("draft_sample_method")
-    if engine == "trtllm" and not trtllm.is_new(release) and name == "MTP":
+    if not _takes_tree(spec, engine, release, name):
         known.discard("tree")
     lost = [
         (path, value)
@@ -164,6 +164,16 @@ def _lost(spec: SpecDecodeConfig, engine: str, release: str) -> list[tuple[str, 
         if path not in known or not _sayable(spec, engine, rows, path, value)
     ]
     return [(path, _plain(value)) for path, value in lost if path not in _DIFFERENT]
+
+
+def _takes_tree(spec: SpecDecodeConfig, engine: str, release: str, name: str | None) -> bool:
+    """Whether the engine has the setting's kind of tree: SGLang no static ones, TensorRT-LLM each for some types."""
+    static = spec.tree is not None and bool(spec.tree.choices)
+    if engine != "trtllm":
+        return not static
+    if static:
+        return name in choices.KEYS and not trtllm.is_new(release)
+    return name in (trtllm.TREES if trtllm.is_new(release) else trtllm.EAGLES)
 
 
 # Paths whose loss is told by `_differences` in words of its own.
@@ -181,9 +191,9 @@ def _sayable(spec: SpecDecodeConfig, engine: str, rows: tuple[Any, ...], path: s
     if path == "acceptance.method":
         words = {"vllm": ("block", "synthetic"), "sglang": ("block",), "trtllm": ("relaxed",)}
         return value in words[engine]
-    choices = [row.choices for row in rows if row.path == path and row.choices]
-    if choices and isinstance(value, str):
-        return any(value in words for words in choices)
+    allowed = [row.choices for row in rows if row.path == path and row.choices]
+    if allowed and isinstance(value, str):
+        return any(value in words for words in allowed)
     return bool(path.startswith("method.") or has_path(type(spec.method), path))
 
 
@@ -214,7 +224,7 @@ def _differences(spec: SpecDecodeConfig, engine: str, release: str) -> list[Find
         found.append(
             Finding(
                 "SPC404",
-                f"a tree of breadth {spec.tree.topk} becomes a chain of {spec.num_speculative_tokens} tokens in vLLM",
+                f"a tree {spec.tree.breadth} wide becomes a chain of {spec.num_speculative_tokens} tokens in vLLM",
                 help="measure it again: depth stays, breadth is lost",
             )
         )

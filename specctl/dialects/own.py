@@ -35,7 +35,7 @@ ROWS: tuple[Field, ...] = (
     Field("schedule", None, "any", doc="draft length by batch size: [first, last or null, k]"),
     Field("acceptance", None, "object", doc="how drafted tokens are verified"),
     Field("draft", None, "object", doc="how the draft is loaded and run"),
-    Field("tree", None, "object", doc="a drafted tree: topk and num_nodes"),
+    Field("tree", None, "object", doc="a drafted tree: topk and num_nodes, or choices"),
     Field("engines", None, "object", doc='releases that this setting was made for, such as vllm: ">=0.31"'),
     Field("source", None, "any", doc="where the setting comes from"),
     Field("published", None, "any", doc="published acceptance lengths"),
@@ -53,9 +53,11 @@ ACCEPTANCE: tuple[Field, ...] = (
     Field("synthetic_length", "acceptance.synthetic_length", "float"),
     Field("threshold_single", "acceptance.threshold_single", "float", nullable=False, minimum=0, maximum=1),
     Field("threshold_acc", "acceptance.threshold_acc", "float", nullable=False, minimum=0, maximum=1),
-    Field("relaxed_topk", "acceptance.relaxed_topk", "int"),
-    Field("relaxed_delta", "acceptance.relaxed_delta", "float"),
+    Field("relaxed_topk", "acceptance.relaxed_topk", "int", minimum=1),
+    Field("relaxed_delta", "acceptance.relaxed_delta", "float", minimum=0),
     Field("posterior_threshold", "acceptance.posterior_threshold", "float"),
+    Field("thinking_begin_token", "acceptance.thinking_begin_token", "int", minimum=0, doc="relaxed from here on"),
+    Field("thinking_end_token", "acceptance.thinking_end_token", "int", minimum=0, doc="and up to here"),
 )
 DRAFT: tuple[Field, ...] = (
     Field("tensor_parallel_size", "draft.tensor_parallel_size", "int", minimum=1),
@@ -72,8 +74,9 @@ DRAFT: tuple[Field, ...] = (
     Field("sink_size", "draft.sink_size", "int", minimum=0),
 )
 TREE: tuple[Field, ...] = (
-    Field("topk", None, "int", nullable=False, minimum=1),
-    Field("num_nodes", None, "int", minimum=1),
+    Field("topk", None, "int", minimum=1, doc="branches a node of a dynamic tree"),
+    Field("num_nodes", None, "int", minimum=1, doc="drafted nodes of a dynamic tree that are verified"),
+    Field("choices", None, "any", doc="a static tree: the path of each node in ranks, such as [[0], [1], [0, 0]]"),
 )
 
 _RANGES: dict[str, dict[str, Any]] = {

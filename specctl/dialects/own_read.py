@@ -8,6 +8,7 @@ from typing import Any
 from specctl.diagnostics import Fix, Route
 from specctl.dialects import coerce as types
 from specctl.dialects import own_check
+from specctl.dialects.choices import read_choices
 from specctl.dialects.coerce import BadValue, lax_int
 from specctl.dialects.field import Field, assemble
 from specctl.dialects.foreign import explain_key
@@ -150,10 +151,22 @@ def _tree(reading: Reading, raw: Any) -> Tree | None:
     rows = {row.key: row for row in TREE}
     before = len(reading.findings)
     _keys(reading, raw, rows, ("tree",))
-    topk, nodes = reading.values.get("tree.topk"), reading.values.get("tree.num_nodes")
-    if len(reading.findings) > before or topk is None:
+    topk, nodes, raw_paths = (reading.values.get(f"tree.{key}") for key in ("topk", "num_nodes", "choices"))
+    if len(reading.findings) > before:
         return None
-    return Tree(topk.value, nodes.value if nodes else None)
+    try:
+        paths = read_choices(raw_paths.value) if raw_paths and raw_paths.value is not None else ()
+    except BadValue as error:
+        text = f"tree.choices is {shown(raw_paths and raw_paths.value)}; {error.wanted} was wanted"
+        reading.say(Finding("SPC006", text, ("tree", "choices"), help="write choices: [[0], [1], [0, 0]]"))
+        return None
+    tree = Tree(topk.value if topk else None, nodes.value if nodes else None, paths)
+    if tree.fault:
+        reading.say(
+            Finding("SPC160", f"the tree {tree.fault}", ("tree",), help="write topk: 4, or choices: [[0], [1]]")
+        )
+        return None
+    return tree
 
 
 def _finish(reading: Reading, name: str, found: dict[str, Any], value: dict[Any, Any]) -> None:

@@ -238,6 +238,7 @@ def _counts(spec: SpecDecodeConfig, name: str | None) -> dict[str, Any]:
         return {"speculative_dspark_block_size": count}
     if name in ("DFLASH", "UNO"):
         return {"speculative_num_draft_tokens": count + 1}
-    topk = spec.tree.topk if spec.tree else 1
-    nodes = spec.tree.num_nodes if spec.tree and spec.tree.num_nodes is not None else count
+    # A static tree has no words here; `convert` names the loss.
+    topk = (spec.tree and spec.tree.topk) or 1
+    nodes = (spec.tree and spec.tree.num_nodes) or topk * count
     return {"speculative_num_steps": count, "speculative_eagle_topk": topk, "speculative_num_draft_tokens": nodes + 1}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from specctl.dialects.choices import written
 from specctl.dialects.field import Field, default_at, has_path, read_path
 from specctl.spec import ScheduleStep, SpecDecodeConfig
 from specctl.spec.release import Release
@@ -50,6 +51,7 @@ MOE_BACKENDS = (
 )
 EAGLES = frozenset({"Eagle", "Eagle3"})
 TREES = EAGLES | {"MTP"}
+THINKING_BEGIN, THINKING_END = 128798, 128799  # DeepSeek's, the defaults
 
 
 def is_new(release: str) -> bool:
@@ -190,8 +192,8 @@ ROWS: tuple[Field, ...] = (
     Field("use_mtp_vanilla", "method.vanilla", "bool", nullable=False, methods=_types("MTP"), default=False),
     Field("mtp_eagle_one_model", None, "bool", methods=_types("MTP"), until=NEW),
     Field("num_nextn_predict_layers_from_model_config", None, "int", methods=_types("MTP"), until=NEW),
-    Field("begin_thinking_phase_token", None, "int", methods=_types("MTP")),
-    Field("end_thinking_phase_token", None, "int", methods=_types("MTP")),
+    Field("begin_thinking_phase_token", "acceptance.thinking_begin_token", "int", methods=_types("MTP")),
+    Field("end_thinking_phase_token", "acceptance.thinking_end_token", "int", methods=_types("MTP")),
     # NGram, SA
     Field(
         "max_matching_ngram_size", "method.prompt_lookup_max", "int", nullable=False, methods=_types("NGram"), until=NEW
@@ -381,14 +383,8 @@ def _special(spec: SpecDecodeConfig, release: str, found: dict[str, Any]) -> Non
             found["is_public_pool"] = False
         if getattr(spec.method, "search", "") == "latest":
             found["is_use_oldest"] = False
-    if (
-        spec.tree is not None
-        and found["decoding_type"] in TREES
-        and (is_new(release) or found["decoding_type"] in EAGLES)
-    ):
-        found |= {"use_dynamic_tree": True, "dynamic_tree_max_topK": spec.tree.topk}
-        if spec.tree.num_nodes is not None:
-            found["max_total_draft_tokens"] = spec.tree.num_nodes
+    if spec.tree is not None:
+        found |= written(spec.tree, found["decoding_type"], TREES if is_new(release) else EAGLES, is_new(release))
     if spec.acceptance.method == "relaxed":
         found["use_relaxed_acceptance_for_thinking"] = True
     if spec.draft_sample_method == "probabilistic" and is_new(release):

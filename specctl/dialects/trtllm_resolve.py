@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from specctl.dialects.choices import static_tree
 from specctl.dialects.reading import Reading
 from specctl.dialects.trtllm import EAGLES, TREES, is_new
 
@@ -77,7 +78,7 @@ def resolve(reading: Reading) -> None:
 def _length(reading: Reading, name: str, new: bool) -> int | None:
     length, layers = reading.get("max_draft_len"), reading.get("num_nextn_predict_layers")
     if name != "MTP":
-        return length if length is None else int(length)
+        return _static_depth(reading, name) or (length if length is None else int(length))
     if not new:
         used = layers if layers is not None else 1
         reading.notes["mtp_budget"] = layers is not None
@@ -106,6 +107,18 @@ def _length(reading: Reading, name: str, new: bool) -> int | None:
         code = "SPC323" if length != layers else "SPC301"
         reading.change(code, "num_nextn_predict_layers", layers, None, why, "leave it out")
     return None if length is None else int(length)
+
+
+def _static_depth(reading: Reading, name: str) -> int | None:
+    """The depth of an Eagle's static tree, which the engine drafts whatever `max_draft_len` says."""
+    tree = static_tree(reading) if name == "Eagle" else None
+    if tree is None or tree.depth is None:
+        return None
+    if reading.get("max_draft_len") not in (None, tree.depth):
+        why = f"eagle_choices are {tree.depth} deep"
+        given = reading.get("max_draft_len")
+        reading.change("SPC323", "max_draft_len", given, tree.depth, why, f"write max_draft_len: {tree.depth}")
+    return tree.depth
 
 
 def _budget(reading: Reading, effective: dict[str, Any], name: str, new: bool) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from specctl.dialects.choices import KEYS, static_tree
 from specctl.dialects.field import assemble, has_path
 from specctl.dialects.reading import Reading
-from specctl.dialects.trtllm import ENGINE, TREES, is_new, load_schedule
+from specctl.dialects.trtllm import ENGINE, THINKING_BEGIN, THINKING_END, TREES, is_new, load_schedule
 from specctl.spec import METHODS, Method, Origin, SpecDecodeConfig, Tree
 from specctl.spec.methods import Ngram
 
@@ -72,6 +73,9 @@ def _method(reading: Reading) -> Method:
 def _count(reading: Reading, name: str) -> int | None:
     if name == "SaveState":
         return reading.get("max_draft_len")  # type: ignore[no-any-return]
+    static = static_tree(reading)
+    if static is not None:
+        return static.depth
     length = reading.effective.get("max_draft_len")
     return None if length is None else int(length)
 
@@ -84,6 +88,9 @@ def _special(reading: Reading, found: dict[str, Any], carried: dict[str, Any], n
         found["draft_sample_method"] = "probabilistic"
     if reading.get("use_relaxed_acceptance_for_thinking"):
         found["acceptance.method"] = "relaxed"
+        # The engine relaxes between these two, whether they are written or not.
+        found.setdefault("acceptance.thinking_begin_token", THINKING_BEGIN)
+        found.setdefault("acceptance.thinking_end_token", THINKING_END)
     if name == "NGram":
         found.pop("method.prompt_lookup_max", None)
     if name == "AUTO" and reading.given("max_draft_len"):
@@ -94,6 +101,13 @@ def _tree(reading: Reading, name: str, carried: dict[str, Any]) -> Tree | None:
     topk, total = reading.get("dynamic_tree_max_topK"), reading.get("max_total_draft_tokens")
     if reading.get("use_dynamic_tree") and topk and name in TREES:
         return Tree(topk, total)
+    static = static_tree(reading)
+    if static is not None:
+        del carried[KEYS[name]]
+        # Medusa's draft length counts the nodes; the writer says their number.
+        if name == "Medusa" and reading.get("max_draft_len") not in (None, len(static.choices)):
+            carried["max_draft_len"] = reading.get("max_draft_len")
+        return static
     if topk is not None and not is_new(reading.release):
         carried["dynamic_tree_max_topK"] = topk
     return None

@@ -12,6 +12,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
+from specctl.spec import METHODS, SpecDecodeConfig
 
 ENGINES = ("specctl",)
 LIMIT = 128
@@ -42,3 +43,19 @@ def check(reading: Reading) -> Iterator[Finding]:
             ("method",),
             help="add model: demo-draft",
         )
+    if spec.tree is not None:
+        yield from _tree(spec)
+
+
+def _tree(spec: SpecDecodeConfig) -> Iterator[Finding]:
+    tree, k = spec.tree, spec.num_speculative_tokens
+    if not spec.method.drafts_trees:
+        able = ", ".join(name for name, method in METHODS.items() if method.drafts_trees)
+        text = f"specctl's own runtime drafts no trees with method {spec.method.name}"
+        yield Finding("SPC160", text, ("tree",), help=f"leave the tree out; {able} draft trees")
+    elif tree is not None and tree.depth is not None and k is not None and tree.depth != k:
+        text = f"num_speculative_tokens is {k}, and the longest path of the tree has {tree.depth} tokens"
+        yield Finding("SPC160", text, ("num_speculative_tokens",), help=f"write num_speculative_tokens: {tree.depth}")
+    elif tree is not None and spec.acceptance.method == "block":
+        text = "block verification judges chains, and the setting drafts a tree"
+        yield Finding("SPC160", text, ("acceptance", "method"), help="leave out acceptance.method: block, or the tree")
