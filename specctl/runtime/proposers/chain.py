@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Sequence as Many
-from itertools import count
+from itertools import count, groupby
 
 import torch
 from torch import Tensor
@@ -61,11 +61,11 @@ class Picker:
             logits = _widen(logits, self._vocab_size)
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
         best = scores.topk(min(max(widths), scores.shape[-1]), dim=-1)
+        drawn = self._draw_several(sequences, logits, counts, ahead) if self._sample else {}
         found: list[tuple[list[tuple[int, float]], Tensor | None]] = []
         for row, (places, logs) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
-            sampling = sequences[row].request.sampling
-            if self._sample and not sampling.greedy:
-                found.append(self._draw_several(sequences[row], logits[row], counts[row], ahead))
+            if row in drawn:
+                found.append(drawn[row])
                 continue
             ids = places if self._ids is None else [self._ids[place] for place in places]
             chosen = [(token, log) for token, log in zip(ids, logs, strict=True) if log > -math.inf]
@@ -73,18 +73,27 @@ class Picker:
         return found
 
     def _draw_several(
-        self, sequence: Sequence, logits: Tensor, count: int, ahead: int
-    ) -> tuple[list[tuple[int, float]], Tensor]:
-        distribution = probabilities(self._spread(logits), sequence.request.sampling)
-        tokens = sequence.randomness.pick_several(distribution, len(sequence.tokens) + ahead, count)
-        return [(token, math.log(float(distribution[token]))) for token in tokens], distribution
+        self, sequences: Many[Sequence], logits: Tensor, counts: Many[int], ahead: int
+    ) -> dict[int, tuple[list[tuple[int, float]], Tensor]]:
+        """The draws of those rows whose sequences sample; the rows of one sequence stand together."""
+        found: dict[int, tuple[list[tuple[int, float]], Tensor]] = {}
+        for sequence, group in groupby(range(len(sequences)), key=sequences.__getitem__):
+            rows = list(group)
+            if sequence.request.sampling.greedy:
+                continue
+            laws = probabilities(self._spread(logits[rows]), sequence.request.sampling)
+            for row, law in zip(rows, laws, strict=True):
+                tokens = sequence.randomness.pick_several(law, len(sequence.tokens) + ahead, counts[row])
+                logs = law[tokens].log().tolist()
+                found[row] = (list(zip(tokens, logs, strict=True)), law)
+        return found
 
     def _spread(self, logits: Tensor) -> Tensor:
-        """A row over the draft's vocabulary, over the target's: what the draft does not know it never proposes."""
+        """Rows over the draft's vocabulary, over the target's: what the draft does not know it never proposes."""
         if self._vocabulary is None:
             return logits
-        full = logits.new_full((self._vocab_size,), float("-inf"))
-        return full.index_copy_(0, self._vocabulary, logits)
+        full = logits.new_full((*logits.shape[:-1], self._vocab_size), float("-inf"))
+        return full.index_copy_(-1, self._vocabulary, logits)
 
 
 def _widen(logits: Tensor, vocab_size: int) -> Tensor:
