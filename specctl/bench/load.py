@@ -164,8 +164,14 @@ class EngineRunner:
         self._clock = clock
         self._sleep = sleep
         self._meter = meter
+        self._served: tuple[int, int] | None = None
         if meter is not None:
             meter.watch(engine)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the answers follow the target's distribution."""
+        return self._engine.lossless
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -173,7 +179,13 @@ class EngineRunner:
         return self._engine.notes
 
     def run(self, jobs: Sequence[Job], concurrency: int, /) -> Block:
-        """See `Runner.run`. Whatever interrupts it, the engine is left empty."""
+        """See `Runner.run`. Whatever interrupts it, the engine is left empty. A new repeat or level, which sends the
+        same prompts again, begins without what earlier ones left behind.
+        """
+        serving = (jobs[0].repeat if jobs else 0, concurrency)
+        if serving != self._served:
+            self._engine.forget()
+            self._served = serving
         loop = _Loop(self._engine, self._clock, self._sleep)
         times = self._engine.times
         draft_s, verify_s = times.draft_s, times.verify_s

@@ -80,7 +80,7 @@ def _figures(run: dict[str, Any]) -> tuple[str, ...]:
 def _against(run: dict[str, Any], against: dict[str, Any] | None) -> tuple[str, str]:
     if against is None:
         return NOTHING, NOTHING if run["name"] != "baseline" else "reference"
-    return _speedup(against), against["outputs"]
+    return _speedup(against), "lossy" if run.get("lossless") is False else against["outputs"]
 
 
 def _cost_table(report: Report) -> list[Table]:
@@ -211,12 +211,16 @@ def notes(report: Report) -> list[str]:
         found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
     found.extend(_failures(report))
     found.extend(_alarms(report))
+    found.extend(_acceptance(report))
     found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
     found.extend(_peers(report))
     found.extend(_sentence(note) for note in report.get("notes", []))
     uses = work.get("uses_of_a_prompt") or 0
     if uses > 1:
-        found.append(f"Each prompt was sent {uses} times to each runtime: a method that remembers text may profit.")
+        found.append(
+            f"Each prompt was sent {uses} times to each runtime: a server that remembers text may profit, the bundled "
+            "runtime forgets between them."
+        )
     if work.get("ended_by_eos_share") is not None:
         found.append(f"{100 * work['ended_by_eos_share']:.0f} % of the baseline's answers ended by EOS.")
     return found
@@ -224,6 +228,24 @@ def notes(report: Report) -> list[str]:
 
 def _sentence(note: str) -> str:
     return note[:1].upper() + note[1:].rstrip(".") + "."
+
+
+def _acceptance(report: Report) -> Iterable[str]:
+    """Which settings leave the answers as the target gives them, and which do not."""
+    drafted = [run for run in report["runs"] if run["spec"] is not None]
+    kept = {label(run["name"], run["k"]): None for run in drafted if run.get("lossless")}
+    if kept:
+        yield f"Lossless: {', '.join(kept)}."
+    changed = {
+        f"{label(run['name'], run['k'])} ({_way(run['spec'])})": None for run in drafted if run.get("lossless") is False
+    }
+    if changed:
+        yield f"Lossy, so answers may differ from the target's and are not compared: {', '.join(changed)}."
+
+
+def _way(spec: dict[str, Any]) -> str:
+    acceptance = spec.get("acceptance", {})
+    return f"{acceptance['method']} acceptance" if "method" in acceptance else "accept thresholds"
 
 
 def _failures(report: Report) -> Iterable[str]:

@@ -148,6 +148,7 @@ def _run(setup: Setup, measured: Measured, place: int, level: int) -> dict[str, 
         "name": runner.name,
         "k": runner.k,
         "spec": None if runner.spec is None else runner.spec.as_dict(),
+        "lossless": getattr(runner, "lossless", None),
         "concurrency": level if setup.schedule.arrivals is None or setup.schedule.capped else None,
         "request_rate": None if setup.schedule.arrivals is None else setup.schedule.arrivals.request_rate,
         **run_figures(blocks),
@@ -214,7 +215,8 @@ def _noise(setup: Setup, measured: Measured, place: int) -> BlockNoise:
 
 
 def _lossless(runner: Runner) -> bool:
-    return runner.spec is None or not runner.spec.acceptance.lossy
+    known = getattr(runner, "lossless", None)
+    return known if known is not None else runner.spec is None or not runner.spec.acceptance.lossy
 
 
 def describe_workload(setup: Setup, measured: Measured) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class ScriptedEngine:
         self.step_s = step_s
         self.stats = stats
         self.times = StepTimes()
+        self.forgotten = 0
         self.refused = -1
         self.broken = -1
         self.interrupt_at: int | None = None
@@ -51,6 +52,9 @@ class ScriptedEngine:
         self.peak = 0
         self.steps = 0
         self.aborted: list[str] = []
+
+    def forget(self) -> None:
+        self.forgotten += 1
 
     def add(self, request: Request) -> None:
         first = request.prompt_token_ids[0]

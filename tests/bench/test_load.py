@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specctl.bench.load import EngineRunner, Record
@@ -97,3 +99,12 @@ def test_tokens_of_an_empty_chunk_leave_the_times_alone() -> None:
     fresh = Record(job(), 0.0)
     fresh.take([], 5.0)
     assert fresh.ttft_s is None
+
+
+def test_an_engine_forgets_between_repeats_and_levels() -> None:
+    """The same prompts come again then; within a repeat a method may profit from what it has seen."""
+    engine = ScriptedEngine(Clock(), {1: [[5]]})
+    own = runner(engine)
+    for repeat, level in ((0, 1), (0, 1), (0, 2), (1, 1)):
+        own.run([replace(job(), repeat=repeat)], level)
+    assert engine.forgotten == 3

@@ -46,6 +46,7 @@ class Steady:
         self.name = name
         self.k = None if spec is None else spec.num_speculative_tokens
         self.spec = spec
+        self.lossless = spec is None or not spec.acceptance.lossy
         self.max_concurrency = max_concurrency
         self._tpot_s = tpot_s
         self._tokens = tokens
@@ -79,7 +80,8 @@ def usual() -> dict[str, Any]:
     )
 
 
-RUN_KEYS = """name k spec concurrency requests failed num_verify_steps num_drafts num_draft_tokens num_accepted_tokens
+RUN_KEYS = """name k spec lossless concurrency requests failed num_verify_steps num_drafts num_draft_tokens
+num_accepted_tokens
 acceptance_rate mean_acceptance_length mean_acceptance_length_all_steps acceptance_per_position
 conditional_acceptance_per_position acceptance_length_histogram by_category ttft_ms tpot_ms e2e_ms output_tokens
 output_throughput total_throughput duration_s by_context chunk_gap_ms input_tokens draft_time_share verify_time_share
@@ -144,6 +146,11 @@ def test_lossy_settings_are_not_checked(method: str) -> None:
     report = report_of(Steady("baseline", 0.01), Steady("ngram", 0.005, lossy, tokens=(1, 1, 1, 1)), levels=(1,))
     assert report["comparison"][0]["outputs"] == "not-checked"
     assert differing(report) == []
+    assert [run["lossless"] for run in report["runs"]] == [True, False]
+    told = " ".join(plain(report).split())
+    assert f"are not compared: ngram (k=4) ({method} acceptance)." in told
+    assert " lossy " in told
+    assert "Lossless: ngram (k=4), " in " ".join(plain(usual()).split())
 
 
 def test_sampled_outputs_are_not_checked() -> None:

@@ -67,7 +67,7 @@ def test_a_draft_that_lies_about_how_it_was_drawn_would_be_caught(lie: str, pair
     """The test above can fail: so much of what a proposer reports is needed."""
     mode = "standard, drawn" if lie == "other probabilities" else "static tree, drawn"
     engine = make_engine(pair[0], setting(pair[1], mode), OPTIONS)
-    honest = engine._proposer.propose  # type: ignore[union-attr]
+    honest = engine.proposer.propose  # type: ignore[union-attr]
 
     def lying(sequences: list[object], limits: list[int]) -> list[Draft]:
         drafts = honest(sequences, limits)  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_a_draft_that_lies_about_how_it_was_drawn_would_be_caught(lie: str, pair
             return [Draft(d.tokens, None if d.probs is None else torch.full_like(d.probs, 1 / 8)) for d in drafts]
         return [_reordered(draft) for draft in drafts]
 
-    engine._proposer.propose = lying  # type: ignore[union-attr,method-assign,assignment]
+    engine.proposer.propose = lying  # type: ignore[union-attr,method-assign,assignment]
     assert likelihood_of(engine, pair) < ALARM
 
 
