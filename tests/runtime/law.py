@@ -98,6 +98,7 @@ def sampled(engine: Engine, ways: Many[str]) -> Tensor:
     while engine.has_work():
         for emission in engine.step():
             answers[int(emission.request_id)] += emission.token_ids
+    assert engine.counters.proposer_failures == 0
     return torch.tensor(answers)
 
 
