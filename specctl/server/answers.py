@@ -12,7 +12,7 @@ from typing import Any
 from specctl.runtime.request import Emission, TokenLogprobs
 from specctl.runtime.stats import SpecStats
 from specctl.server.protocol import GenerationCall
-from specctl.server.shapes import LogprobShapes, TokenBytes
+from specctl.server.shapes import LogprobShapes, Offsets, TokenBytes
 from specctl.server.tools import CallReader, Delta
 
 DONE = b"data: [DONE]\n\n"
@@ -32,7 +32,7 @@ class Choice:
     prompt_logprobs: Sequence[TokenLogprobs | None] | None = None
     num_tokens: int = 0
     num_cached: int = 0
-    num_chars: int = 0
+    offsets: Offsets = field(default_factory=Offsets)
     finish_reason: str | None = None
     stop_reason: str | int | None = None
     stats: SpecStats | None = None
@@ -150,8 +150,8 @@ class Answer:
             return self._shapes.chat(entries)
         if self.call.echo:
             prompt = choice.prompt_logprobs or []
-            return self._shapes.completion([*prompt, *entries], [*choice.prompt_token_ids, *tokens], 0)
-        return self._shapes.completion(entries, tokens, 0)
+            return self._shapes.completion([*prompt, *entries], [*choice.prompt_token_ids, *tokens], Offsets())
+        return self._shapes.completion(entries, tokens, Offsets())
 
     def events(self, index: int, emission: Emission) -> list[bytes]:
         """The stream's events for one emission."""
@@ -184,8 +184,7 @@ class Answer:
             if self.call.chat:
                 extra["logprobs"] = self._shapes.chat(emission.logprobs)
             else:
-                extra["logprobs"] = self._shapes.completion(emission.logprobs, emission.token_ids, choice.num_chars)
-                choice.num_chars += self._shapes.length(emission.token_ids)
+                extra["logprobs"] = self._shapes.completion(emission.logprobs, emission.token_ids, choice.offsets)
         return extra
 
     def _role(self, choice: Choice) -> bytes:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from specctl.runtime.request import TokenLogprobs
 
 TokenBytes = Callable[[int], bytes]
+
+
+class Offsets:
+    """Where tokens begin in a text, in characters; a character that is spread over tokens counts with its last one."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("ignore")
+        self._count = 0
+
+    def take(self, raw: bytes) -> int:
+        """Where the next token begins, whose bytes these are."""
+        begin = self._count
+        self._count += len(self._decoder.decode(raw))
+        return begin
 
 
 class LogprobShapes:
@@ -32,25 +47,16 @@ class LogprobShapes:
     def _chat_token(self, token: int, logprob: float) -> dict[str, Any]:
         return {"token": self._name(token), "logprob": logprob, "bytes": list(self._bytes(token))}
 
-    def completion(self, entries: Sequence[TokenLogprobs | None], tokens: Sequence[int], offset: int) -> dict[str, Any]:
-        """`logprobs` of a completion choice whose `tokens` begin `offset` characters into its text.
-
-        An entry is None where nothing stands before the token.
-        """
-        offsets, raw = [], b""
-        for token in tokens:
-            offsets.append(offset + len(raw.decode("utf-8", "ignore")))
-            raw += self._bytes(token)
+    def completion(
+        self, entries: Sequence[TokenLogprobs | None], tokens: Sequence[int], offsets: Offsets
+    ) -> dict[str, Any]:
+        """`logprobs` of a completion choice for its next `tokens`. An entry is None where nothing stands before it."""
         return {
-            "text_offset": offsets,
+            "text_offset": [offsets.take(self._bytes(token)) for token in tokens],
             "token_logprobs": [None if entry is None else entry.logprob for entry in entries],
             "tokens": [self._name(token) for token in tokens],
             "top_logprobs": [None if entry is None else self._alternatives(entry) for entry in entries],
         }
-
-    def length(self, tokens: Sequence[int]) -> int:
-        """Characters that `completion` counts for `tokens`."""
-        return len(b"".join(self._bytes(token) for token in tokens).decode("utf-8", "ignore"))
 
     def _alternatives(self, entry: TokenLogprobs) -> dict[str, float]:
         """The most likely tokens, and the one that stands even where it is none of them."""
