@@ -9,7 +9,8 @@ from typing import Any
 from specctl.modelinfo.damage import damage_of
 from specctl.modelinfo.describe import has_template, is_assistant, method_of
 from specctl.modelinfo.facts import ModelFacts
-from specctl.modelinfo.tokens import first_difference, token_table
+from specctl.modelinfo.tokens import token_table
+from specctl.modelinfo.vocabulary import ADDED, OTHER, SAME, likeness_of, sizes
 from specctl.modelinfo.weights import shapes, tensor_names
 
 OK, NOTE, FAIL, SKIPPED = "ok", "note", "fail", "skipped"
@@ -105,35 +106,22 @@ def _tokenizer(pair: Pair) -> Iterator[Check]:
     if other is None and pair.is_head:
         yield Check("tokenizer", OK, "the head brings none and uses the target's")
         return
-    if one is None or other is None:
+    found = likeness_of(pair.target, pair.draft)
+    if found is None:
         lacking = "target" if one is None else "draft"
         yield Check("tokenizer", SKIPPED, f"the {lacking} has no tokenizer.json that can be read")
-        return
-    differs = first_difference(one.ordinary, other.ordinary)
-    if differs:
-        number, here, there = differs
-        yield Check("tokenizer", FAIL, f"id {number} is {here!r} for the target and {there!r} for the draft")
-        return
-    added = first_difference({**one.ordinary, **one.added}, {**other.ordinary, **other.added})
-    more = len(other.ordinary) + len(other.added) - len(one.ordinary) - len(one.added)
-    if added:
-        number, here, there = added
-        yield Check("tokenizer", NOTE, f"the added id {number} is {here!r} for the target and {there!r} for the draft")
-    elif more:
-        yield Check(
-            "tokenizer", NOTE, f"the draft knows {abs(more)} tokens {'more' if more > 0 else 'fewer'}; shared ids agree"
-        )
     else:
-        yield Check("tokenizer", OK, f"all {len(one.ordinary) + len(one.added)} ids have the same text")
+        yield Check("tokenizer", {SAME: OK, ADDED: NOTE, OTHER: FAIL}[found.kind], found.evidence)
 
 
 def _vocabulary(pair: Pair) -> Iterator[Check]:
-    one, other = pair.target.vocab_size, pair.number("vocab_size")
+    one, rows = pair.target.vocab_size, pair.number("vocab_size")
     small = pair.draft.number("draft_vocab_size", "truncated_vocab_size")
-    if one is None or other is None:
+    differ = sizes(pair.target, rows)
+    if one is None or rows is None:
         yield Check("vocabulary", SKIPPED, "a config.json names no vocab_size")
-    elif one != other:
-        yield _sizes_differ(pair, one, other)
+    elif differ:
+        yield _sizes_differ(pair, *differ)
     else:
         yield Check("vocabulary", OK, f"both have {one} rows")
     if small is not None and one is not None and small < one:
@@ -141,12 +129,17 @@ def _vocabulary(pair: Pair) -> Iterator[Check]:
 
 
 def _sizes_differ(pair: Pair, one: int, other: int) -> Check:
-    tables = token_table(pair.target.path), token_table(pair.draft.path)
-    sizes = f"the target has {one} rows, the draft {other}"
-    real = [max({**each.ordinary, **each.added}, default=0) + 1 for each in tables if each]
-    if len(real) == 2 and real[0] == real[1] <= min(one, other):
-        return Check("vocabulary", NOTE, f"{sizes}; both tokenizers use {real[0]}, the rest is padding")
-    return Check("vocabulary", FAIL if not pair.is_head else NOTE, sizes)
+    """Rows beyond the tokens are padding; where the tokens themselves are the same, they do no harm."""
+    found = likeness_of(pair.target, pair.draft)
+    told = f"the target has {one} rows, the draft {other}"
+    if pair.is_head or (found is not None and found.kind == ADDED):
+        return Check("vocabulary", NOTE, told)
+    if found is None or found.kind == OTHER:
+        return Check("vocabulary", FAIL, told)
+    table = token_table(pair.target.path)
+    used = max({**table.ordinary, **table.added}, default=0) + 1 if table else 0
+    engines = "vLLM wants equal sizes or use_heterogeneous_vocab"
+    return Check("vocabulary", NOTE, f"{told}; both tokenizers use {used}, the rest is padding ({engines})")
 
 
 def _map(pair: Pair, small: int, full: int) -> Check:

@@ -7,7 +7,7 @@ never has to propose them."""
 from collections.abc import Iterator
 
 from specctl.dialects.reading import FAILS, Finding, Reading
-from specctl.modelinfo.tokens import first_difference, token_table
+from specctl.modelinfo.vocabulary import OTHER, SAME, likeness_of
 
 NEEDS = ("target", "draft")
 
@@ -22,12 +22,12 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Ordinary tokens, then added ones."""
     target, draft = reading.around.target_facts, reading.notes["draft"]
     assert target is not None
-    one, other = token_table(target.path), token_table(draft.path)
-    if one is None or other is None:
+    found = likeness_of(target, draft)
+    if found is None or found.kind == SAME:
         return
-    differs = first_difference(one.ordinary, other.ordinary)
-    if differs:
-        number, here, there = differs
+    if found.kind == OTHER:
+        assert found.proof is not None, "another tokenizer shows by an id"
+        number, here, there = found.proof
         yield Finding(
             "SPC218",
             f"token {number} is {here!r} for the target and {there!r} for the draft: they have different tokenizers",
@@ -35,13 +35,10 @@ def check(reading: Reading) -> Iterator[Finding]:
             help="use a draft that was made with the target's tokenizer",
             stage=FAILS,
         )
-        return
-    added = first_difference(one.added, other.added)
-    if added:
-        number, here, there = added
+    else:
         yield Finding(
             "SPC218",
-            f"the added token {number} is {here!r} for the target and {there!r} for the draft",
+            found.evidence,
             (),
             help="check that end-of-text and chat tokens agree",
             severity="warning",

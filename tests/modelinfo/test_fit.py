@@ -69,7 +69,7 @@ def status(target: ModelFacts, draft: ModelFacts) -> tuple[str, dict[str, tuple[
         (PIECES, 8, "yes", "all 8 ids have the same text"),
         (PIECES, 64, "with-notes", "the target has 8 rows, the draft 64; both tokenizers use 8, the rest is padding"),
         ([*PIECES[:5], "cd", "ab", "abcd"], 8, "no", "id 5 is 'ab' for the target and 'cd' for the draft"),
-        ([*PIECES, "<new>"], 9, "no", "the target has 8 rows, the draft 9"),
+        ([*PIECES, "<new>"], 9, "with-notes", "8 ('<new>') only the draft has; all other ids agree"),
         (["!", "?", "x", "y"], 4, "no", "id 0 is '<pad>' for the target and '!' for the draft"),
     ],
     ids=["equal", "padded", "re-ordered", "one added", "other family"],
@@ -80,12 +80,26 @@ def test_vocabularies_are_judged_by_their_ids(
     draft = folder(tmp_path / "draft", SIZES | {"num_hidden_layers": 2, "vocab_size": rows}, pieces)
     found, checks = status(target, draft)
     assert found == verdict
-    assert evidence in [said for _, said in checks.values()]
+    assert any(evidence in said for _, said in checks.values())
 
 
 def test_one_added_token_is_named_beside_the_sizes(target: ModelFacts, tmp_path: Path) -> None:
     draft = folder(tmp_path / "draft", SIZES | {"vocab_size": 9}, [*PIECES, "<new>"])
-    assert status(target, draft)[1]["tokenizer"] == ("note", "the draft knows 1 tokens more; shared ids agree")
+    checks = status(target, draft)[1]
+    assert checks["tokenizer"][0] == checks["vocabulary"][0] == "note"
+    assert checks["vocabulary"][1] == "the target has 8 rows, the draft 9"
+
+
+def test_an_end_of_text_that_the_draft_reads_otherwise_is_no_small_thing(tmp_path: Path) -> None:
+    config = SIZES | {"eos_token_id": [8]}
+    target, draft = (folder(tmp_path / name, config, PIECES) for name in ("target", "draft"))
+    for each, content in ((target, "</s>"), (draft, "<|im_end|>")):
+        table = json.loads((each.path / "tokenizer.json").read_text("utf-8"))
+        added = {"added_tokens": [{"id": 8, "content": content}]}
+        (each.path / "tokenizer.json").write_text(json.dumps(table | added), "utf-8")
+    verdict, checks = status(target, draft)
+    assert verdict == "no"
+    assert checks["tokenizer"][1].startswith("id 8 is '</s>' for the target and '<|im_end|>' for the draft")
 
 
 def test_a_head_that_fits(target: ModelFacts, tmp_path: Path) -> None:

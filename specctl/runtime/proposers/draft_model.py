@@ -1,4 +1,4 @@
-"""A smaller language model of the same vocabulary proposes token by token, many sequences at once."""
+"""A smaller language model proposes token by token, many sequences at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from specctl.runtime.proposers import Slots, check_takes_trees, drafted_tokens
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
 from specctl.runtime.proposers.left_rows import LeftRows
 from specctl.runtime.proposers.tree import Scratch, Shape, Twig, draft_tree, make_shape
-from specctl.runtime.proposers.vocabulary import check_same_vocabulary
+from specctl.runtime.proposers.vocabulary import Mapping, Translated, match_vocabulary
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
+from specctl.spec.methods import DraftModel
 
 MAX_DRAFTED = 128
+SAME_IDS = Mapping()
 
 
 class DraftModelProposer:
@@ -30,13 +32,20 @@ class DraftModelProposer:
     accepted neither is the last of them, which was proposed but not processed: both are fed before the next draft.
     """
 
-    notes: tuple[str, ...] = ()
     hidden_layers: tuple[int, ...] = ()
 
     def __init__(
-        self, model: Model, k: int, slots: Slots, vocab_size: int, sample: bool, shape: Shape | None = None
+        self,
+        model: Model,
+        k: int,
+        slots: Slots,
+        vocab_size: int,
+        sample: bool,
+        shape: Shape | None = None,
+        mapping: Mapping = SAME_IDS,
     ) -> None:
-        self._model = model
+        self._model = Translated(model, mapping)
+        self.notes = (mapping.note,) if mapping.note else ()
         self._k = k
         self._shape = shape
         self._chunk = slots.max_num_batched_tokens
@@ -44,7 +53,7 @@ class DraftModelProposer:
         self._cache = model.make_cache(slots.count, self._max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
         self._left = LeftRows(self._cache)
-        self._picker = Picker(vocab_size, sample)
+        self._picker = Picker(vocab_size, sample, mapping.meaning)
 
     @classmethod
     def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> Self:
@@ -52,13 +61,14 @@ class DraftModelProposer:
         assert spec.model is not None, "a spec of this method names its draft"
         folder = model_folder(spec.model)
         config = read_config(folder)
-        check_same_vocabulary(target, folder, spec.model, config.vocab_size)
+        joined = isinstance(spec.method, DraftModel) and spec.method.heterogeneous_vocab
+        mapping = match_vocabulary(target, folder, spec.model, config.vocab_size, joined)
         model = load_model(folder, config, target.model.dtype, target.model.device)
         sample = spec.draft_sample_method == "probabilistic"
         k = drafted_tokens(spec, MAX_DRAFTED)
         if spec.tree is not None:
             check_takes_trees(model, spec.model)
-        return cls(model, k, slots, target.vocab_size, sample, make_shape(spec, k))
+        return cls(model, k, slots, target.vocab_size, sample, make_shape(spec, k), mapping)
 
     @property
     def num_speculative_tokens(self) -> int:

@@ -49,6 +49,7 @@ class PardProposer(DraftModelProposer):
             )
         proposer = super().from_spec(spec, target, slots)
         proposer._mask = mask
+        proposer._model.keep(mask)
         return proposer
 
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
