@@ -129,3 +129,16 @@ def test_layers_of_experts_for_a_target_without_are_refused(checkpoint: Callable
     target = target_of(shutil.copytree(checkpoint("llama"), tmp_path / "target"))
     with pytest.raises(SpecctlError, match="has experts, the target's layers have none"):
         make_engine(target, SpecDecodeConfig(Mtp(), 2, model=str(folder)), EngineOptions(1))
+
+
+@pytest.mark.parametrize(("name", "shared"), [("deepseek_v3", True), ("step3p7", True), ("qwen3_next", False)])
+def test_a_prefix_that_another_request_left_changes_nothing(name: str, shared: bool, tmp_path: Path) -> None:
+    """A recurrent state is that of one place of one sequence; its prefixes are computed again."""
+    target = target_of(write_family(name, tmp_path / "target"))
+    first, second = PROMPTS["long"], [*PROMPTS["long"][:40], 7, 8, 9]
+    engine = make_engine(target, SpecDecodeConfig(Mtp(), 3), EngineOptions(2, None, 16, prefix_caching=True))
+    for place, prompt in enumerate((first, second, first)):
+        wanted = run(Engine(target, None, EngineOptions(1)), [ask("alone", prompt, ignore_eos=True)])["alone"]
+        got = run(engine, [ask(f"{place}", prompt, ignore_eos=True)])[f"{place}"]
+        assert got["tokens"] == wanted["tokens"]
+    assert (engine.counters.prefix_hits > 0) == shared

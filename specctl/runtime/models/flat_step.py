@@ -57,6 +57,8 @@ class LayeredCache:
         """As `KVCache.release`, in every layer."""
         for layer in self._layers.values():
             layer.release(slot)
+        for states in self.recurrent.values():
+            states.pop(slot, None)
 
     def move(self, slot: int, start: int, kept: Sequence[int]) -> None:
         """As `KVCache.move`, in every layer."""
