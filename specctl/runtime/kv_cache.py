@@ -95,6 +95,7 @@ class KVCache:
         """Bytes of one entry over all layers."""
         return sum(kv[0].numel() * kv.element_size() for kv in self.kv)
 
+    @torch.inference_mode()
     def copy(self, source: int, slot: int, count: int) -> None:
         """Copy the first ``count`` entries of ``source`` into ``slot``."""
         begin, end = source * self.max_len, slot * self.max_len
