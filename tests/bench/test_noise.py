@@ -8,7 +8,7 @@ import random
 import pytest
 from scipy import stats
 
-from specctl.bench.noise import NO_NOISE, block_noise, paired_blocks, student
+from specctl.bench.noise import PRIOR_FREEDOM, PRIOR_VARIANCE, BlockNoise, block_noise, paired_blocks, student
 from specctl.bench.outputs import Pair
 from tests.bench.stand_ins import block, record
 
@@ -25,8 +25,14 @@ def blocks(shifts: list[float], spread: float, seed: int, size: int = 16) -> lis
     ]
 
 
+def measured(noise: BlockNoise) -> float:
+    """The variance without what was taken for granted."""
+    known = noise.freedom - PRIOR_FREEDOM
+    return (noise.variance * noise.freedom - PRIOR_VARIANCE * PRIOR_FREEDOM) / known
+
+
 def test_blocks_that_differ_only_by_chance_have_no_noise_of_their_own() -> None:
-    found = [block_noise([blocks([0.0] * 20, 0.1, seed)]).variance for seed in range(10)]
+    found = [measured(block_noise([blocks([0.0] * 20, 0.1, seed)])) for seed in range(10)]
     assert max(found) < 0.1**2 / 16
     assert sum(found) / 10 < 0.1**2 / 16 / 4
 
@@ -35,8 +41,8 @@ def test_the_noise_of_blocks_is_estimated_from_all_levels() -> None:
     rng = random.Random(3)
     levels = [blocks([rng.gauss(0, 0.08) for _ in range(5)], 0.05, seed) for seed in range(40)]
     noise = block_noise(levels)
-    assert noise.freedom == 40 * 4
-    assert noise.variance == pytest.approx(0.08**2, rel=0.25)
+    assert noise.freedom == 40 * 4 + PRIOR_FREEDOM
+    assert measured(noise) == pytest.approx(0.08**2, rel=0.25)
 
 
 def test_categories_that_differ_are_no_noise() -> None:
@@ -48,12 +54,13 @@ def test_categories_that_differ_are_no_noise() -> None:
         ]
         for place in range(6)
     ]
-    assert block_noise([turns]).variance == pytest.approx(0.0, abs=1e-12)
+    assert measured(block_noise([turns])) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_one_block_a_level_says_nothing() -> None:
-    assert block_noise([blocks([0.3], 0.1, 1)]) == NO_NOISE
-    assert block_noise([]) == NO_NOISE
+def test_one_block_a_level_leaves_what_is_taken_for_granted() -> None:
+    granted = BlockNoise(PRIOR_VARIANCE, PRIOR_FREEDOM)
+    assert block_noise([blocks([0.3], 0.1, 1)]) == granted
+    assert block_noise([]) == granted
 
 
 def test_failed_and_single_token_requests_make_no_pair() -> None:

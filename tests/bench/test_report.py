@@ -173,7 +173,7 @@ def test_text_fits_into_100_columns_and_names_everything() -> None:
         "demo, float32 on cpu, 2 threads",
         "4 prompts (1 coding, 1 math, 1 summarization, 1 writing), at most 64 new tokens, greedy, 2 repeats",
         "draft_model 4 1",
-        "2.00x [2.00, 2.00]",
+        "2.00x [",
         "identical",
         "100 % of the baseline's answers ended by EOS.",
         "Plain decoding here is 2.00x as fast as transformers (TPOT).",
@@ -216,8 +216,8 @@ def test_the_main_table_row_by_row() -> None:
         "100.0",
         "125.0",
         "1.25x",
-        "[1.25,",
-        "1.25]",
+        "[1.05,",
+        "1.49]",
         "identical",
     ]
     row = next(line.split() for line in lines if line.startswith("baseline"))
@@ -258,5 +258,5 @@ def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setenv("COLUMNS", "100")
     show(usual())
     shown = capsys.readouterr().out
-    for figure in ("2.00x [2.00, 2.00]", "125.0", "transformers", "Keep draft_model (k=4)"):
+    for figure in ("2.00x [", "125.0", "transformers", "Keep draft_model (k=4)"):
         assert figure in shown

@@ -36,6 +36,22 @@ def user(text: str) -> tuple[dict[str, str], ...]:
         ),
         ({"messages": [{"role": "user", "content": "Hi"}]}, Prompt("line-1", "all", user("Hi"))),
         (
+            {"id": "s", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]},
+            Prompt("s", "all", user("Hi")),
+        ),
+        (
+            {
+                "conversations": [
+                    {"from": "gpt", "value": "Welcome"},
+                    {"from": "human", "value": "Hi"},
+                    {"from": "gpt", "value": "Hello"},
+                    {"from": "human", "value": "And now?"},
+                ]
+            },
+            Prompt("line-1", "all", user("Hi"), more_turns=1),
+        ),
+        ({"prompt": "Hi", "output_tokens": 9, "timestamp": 1.5}, Prompt("line-1", "all", user("Hi"), (), 9, 1.5)),
+        (
             {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]},
             Prompt("line-1", "all", user("Hi")),
         ),
@@ -75,6 +91,11 @@ def test_a_line_separator_inside_a_string_is_no_new_row(tmp_path: Path) -> None:
         ({"messages": [{"role": "assistant", "content": "x"}]}, "line 1: messages holds nothing but answers"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "line 1: content parts other than text"),
         ({"prompt": "x", "category": 3}, "line 1: category is 3"),
+        ({"conversations": [{"from": "gpt", "value": "x"}]}, "line 1: conversations holds nothing but answers"),
+        ({"conversations": [{"from": "robot", "value": "x"}]}, "line 1: conversations[0] must be an object with from"),
+        ({"prompt": "x", "output_length": 0}, "line 1: output_length is 0"),
+        ({"prompt": "x", "timestamp": "soon"}, "line 1: timestamp is 'soon'"),
+        ({"turns": ["FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"]}, "line 1: turns[0] is a placeholder of"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: object, complaint: str) -> None:
@@ -158,3 +179,36 @@ def test_the_chat_template_is_used_where_there_is_one() -> None:
 def test_the_bundled_prompts_hold_four_categories_of_four() -> None:
     counts = Counter(prompt.category for prompt in choose(read_workload(), None, 16).prompts)
     assert counts == {"coding": 4, "math": 4, "summarization": 4, "writing": 4}
+
+
+def test_a_json_array_and_a_folder_of_files_are_read(tmp_path: Path) -> None:
+    rows = [{"id": "a", "conversations": [{"from": "human", "value": "Hi"}]}]
+    (tmp_path / "sharegpt.json").write_text(json.dumps(rows))
+    assert [prompt.id for prompt in read_workload(str(tmp_path / "sharegpt.json")).prompts] == ["a"]
+    folder = tmp_path / "speed"
+    folder.mkdir()
+    for name in ("qualitative", "throughput_1k"):
+        row = {"question_id": 1, "category": "math", "messages": [{"role": "user", "content": name}]}
+        (folder / f"{name}.jsonl").write_text(json.dumps(row))
+    found = read_workload(str(folder))
+    assert [prompt.id for prompt in found.prompts] == ["qualitative/1", "throughput_1k/1"]
+
+
+def test_turns_that_are_not_asked_are_told(tmp_path: Path) -> None:
+    found = read_workload(write(tmp_path, {"turns": ["One", "Two"]}, {"prompt": "x"}))
+    assert found.notes == ("1 prompts have further turns; only the first is asked",)
+
+
+def test_the_prompts_in_plain_english_hold_eight_categories_of_eight() -> None:
+    found = read_workload("text")
+    counts = Counter(prompt.category for prompt in found.prompts)
+    names = ("coding", "code-editing", "math", "summarization", "rag", "translation", "writing", "chat")
+    assert counts == dict.fromkeys(names, 8)
+    assert len({prompt.messages[-1]["content"] for prompt in found.prompts}) == 64
+    assert all(prompt.messages[-1]["role"] == "user" for prompt in found.prompts)
+    assert all(len(prompt.messages) == 3 for prompt in found.prompts if prompt.category == "chat")
+
+
+def test_rounds_bring_other_prompts() -> None:
+    ids = [prompt.id for prompt in choose(many(coding=6, math=6), None, 4, rounds=5).prompts]
+    assert len(ids) == len(set(ids)) == 12

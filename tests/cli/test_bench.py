@@ -225,3 +225,27 @@ def test_a_draft_that_is_accepted_as_by_chance_raises_the_alarm(
     assert runs["baseline"]["alarm"] is None
     assert "ALARM (!): draft_model (k=4): draft_model looks broken" in printed
     assert " % !" in printed
+
+
+def test_synthetic_acceptance_comes_out_as_it_was_set(models: tuple[str, str], prompts: str, tmp_path: Path) -> None:
+    """Length 2.7 of at most 5: one draft always, a second in 7 of 10 steps, no third (docs/bench.md: 10,000 steps)."""
+    file = tmp_path / "out.json"
+    setting = {
+        "method": "draft_model",
+        "model": models[1],
+        "num_speculative_tokens": 4,
+        "rejection_sample_method": "synthetic",
+        "synthetic_acceptance_length": 2.7,
+    }
+    words = ["--speculative-config", json.dumps(setting), "--ignore-eos", "--output-len", "60", "--concurrency", "4"]
+    words += ["--prompts", prompts, "--repeats", "2", "--warmup", "0", "--output-json", str(file), "-q"]
+    assert run(["bench", models[0], *words]) == 0
+    baseline, found = json.loads(file.read_text())["runs"]
+    histogram = found["acceptance_length_histogram"]
+    steps = found["num_verify_steps"]
+    assert baseline["output_tokens"] == found["output_tokens"] == 480
+    assert (found["num_drafts"], found["num_draft_tokens"]) == (steps, sum(histogram) * 4)
+    assert found["num_accepted_tokens"] == sum(length * count for length, count in enumerate(histogram))
+    assert (histogram[0], histogram[3:]) == (0, [0, 0])
+    assert found["acceptance_per_position"][0] == 1.0
+    assert found["mean_acceptance_length"] == pytest.approx(2.7, abs=3 * (0.7 * 0.3 / steps) ** 0.5)
