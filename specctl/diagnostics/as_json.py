@@ -46,7 +46,7 @@ def diagnostic(found: Diagnostic) -> dict[str, Any]:
 
 def result(one: Result) -> dict[str, Any]:
     """One result as a JSON object."""
-    return {
+    found = {
         "source": one.source,
         "dialect": one.dialect,
         "engine": one.engine,
@@ -56,8 +56,10 @@ def result(one: Result) -> dict[str, Any]:
         "effective": plain(one.effective),
         "diagnostics": [diagnostic(each) for each in one.diagnostics],
         "skipped": [{"code": each.code, "needs": list(each.needs)} for each in one.skipped],
-        "assumptions": list(one.assumptions),
     }
+    if one.assumptions:  # what nobody said; absent where nothing was taken for granted
+        found["assumptions"] = list(one.assumptions)
+    return found
 
 
 def pieces(results: Iterable[Result | None]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,6 +40,9 @@ COUNTS = frozenset(
     }
 )
 STRUCTURED = ("_config", "_paths", "_processors")
+
+
+_VENDOR = re.compile(r"^((nvidia|geforce|amd|instinct|tesla)[\s_-]+)+")
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Surroundings:
     """What a verdict depends on beside the setting itself; see `specctl.check`.
 
     `elsewhere`: the setting is for another machine (a manifest, a script), so that a path which is not here is
-    unknown rather than missing."""
+    unknown rather than missing. `in_file`: the target is named by a file alone."""
 
     target: str | None = None
     args: dict[str, Any] = field(default_factory=dict)
@@ -94,6 +98,20 @@ class Surroundings:
     host: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: bool = False
     _models: dict[str, ModelFacts | ModelProblem] = field(default_factory=dict)
+    in_file: bool = False
+    _told: bool = False
+
+    def __post_init__(self) -> None:
+        self._told = self.target is not None
+        # As people and drivers write it: "NVIDIA H100 80GB HBM3".
+        self.platform = _VENDOR.sub("", (self.platform or "").strip().lower()) or None
+
+    def serves(self, name: Any, *, in_file: bool = False) -> None:
+        """The setting's own word for its target; what the caller named stands above it.
+
+        `in_file`: the word stands in a file, which may be meant for another machine."""
+        if isinstance(name, str) and name and not self._told:
+            self.target, self.in_file = name, in_file
 
     def model(self, name: str | None) -> ModelFacts | ModelProblem | None:
         """Facts of a model by the name the setting uses; None for no name."""

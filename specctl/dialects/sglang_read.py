@@ -98,7 +98,7 @@ def _argv(reading: Reading, words: _Words) -> int:
     tokens: list[str] = reading.document.value
     engine, skip, positionals = entry_of(tokens)
     reading.notes["entry"] = engine is not None
-    at = skip
+    reading.notes["first"] = at = skip
     while at < len(tokens):
         if tokens[at] == "--config" and at + 1 < len(tokens) and not tokens[at + 1].startswith("--"):
             _config_file(reading, words, tokens[at + 1], (at + 1,))
@@ -214,6 +214,8 @@ def _python(reading: Reading) -> None:
         if row is not None:
             reading.values[row.key] = coerce(reading, row, item, (key,), types.LAX)
         elif key in known:
+            if key in ("model_path", "model"):
+                reading.around.serves(item, in_file=True)
             reading.around.args.setdefault(str(key), item)
             reading.arg_routes[str(key)] = (key,)
         else:
@@ -233,7 +235,10 @@ def _parse(reading: Reading, words: _Words, positionals: int) -> None:
     known = table()
     options, wrong, named = parse_options(words.texts, known, positionals)
     for index in named:
-        reading.around.target = reading.around.target or words.texts[index]
+        if words.routes[index] != (reading.notes["first"],):  # sglang serve takes MODEL as its first word only
+            wrong.append(Misuse("stray", index, words.texts[index]))
+            continue
+        reading.around.serves(words.texts[index])
     for misuse in wrong:
         _misuse(reading, misuse, words, known)
     rows = {flag(name): row for row in ROWS for name in (row.key, *row.aliases)}
@@ -262,7 +267,7 @@ def _other(reading: Reading, each: Given, route: Route) -> None:
     if each.value is not None and name in (*SGLANG_INTS, "tp-size", "dp-size"):
         value = int(each.value)
     if key == "model_path":
-        reading.around.target = each.value
+        reading.around.serves(each.value, in_file=reading.document.form != "argv")
         reading.notes["model_path"] = each.value
     reading.around.args[key] = value
     reading.arg_routes[key] = route

@@ -54,8 +54,9 @@ def _argv(reading: Reading) -> None:
     while at < len(tokens):
         name, equals, value = tokens[at].partition("=")
         if not name.startswith("--"):
-            if positionals and reading.around.target is None:
-                reading.around.target = tokens[at]
+            if positionals and not reading.notes.get("positional"):
+                reading.around.serves(tokens[at])
+                reading.notes["positional"] = True
             at += 1
             continue
         has_value = not equals and at + 1 < len(tokens) and not tokens[at + 1].startswith("--")
@@ -136,6 +137,8 @@ def _root(reading: Reading) -> None:
 
 
 def _root_key(reading: Reading, key: str, item: Any) -> None:
+    if key == "model" and not reading.notes.get("positional"):
+        reading.around.serves(item, in_file=True)
     if key in ROOT_KEYS:
         reading.around.args[key] = item
         reading.arg_routes[key] = (key,)

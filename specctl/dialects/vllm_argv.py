@@ -33,14 +33,14 @@ def from_argv(reading: Reading) -> Carrier:
     table = flag_table()
     words = [_spelled(token) for token in tokens]
     options, wrong, positional = parse_options(words[skip:], table | _dotted(words), positionals)
-    for index in positional:
-        reading.around.target = reading.around.target or tokens[index + skip]
     strays = {misuse.at for misuse in wrong if misuse.kind == "stray"}
     for misuse in wrong:
         if misuse.at - 1 in strays and misuse.kind == "stray":
             continue  # the pieces of one torn value are said once
         _misuse(reading, misuse, tokens, skip)
     _flags(reading, carrier, options, skip)
+    for index in positional:  # a word stands above --model and the file
+        reading.around.serves(tokens[index + skip])
     return carrier
 
 
@@ -259,7 +259,7 @@ def _other(reading: Reading, each: Given, skip: int) -> None:
         return
     reading.around.args[name] = _typed(each.value)
     if name == "model":
-        reading.around.target = reading.around.target or each.value
+        reading.around.serves(each.value)
     clean = repaired(each.value) if "{" in each.value else None
     text = clean[1] if clean else each.value
     if _looks_like_setting(text):

@@ -16,6 +16,11 @@ from specctl.source import Document, read_json
 SHORT_KEYS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
 _HUMAN = re.compile(r"^(\d+(?:\.\d+)?)([kKmMgGtT])$")
 _POWERS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+LLM_ARGUMENTS = frozenset(name.replace("-", "_") for name in (*VLLM_VALUES, *VLLM_SWITCHES)) | {
+    "model",
+    "tokenizer",
+    "compilation_config",
+}
 _OFF_WORDS = ("", "None", "null")
 
 
@@ -71,11 +76,6 @@ def from_python(reading: Reading) -> Carrier:
     if not isinstance(value, dict):
         _object(reading, carrier, value, ())
         return carrier
-    known = {name.replace("-", "_") for name in (*VLLM_VALUES, *VLLM_SWITCHES)} | {
-        "model",
-        "tokenizer",
-        "compilation_config",
-    }
     short: dict[str, tuple[Any, Route]] = {}
     for key, item in value.items():
         if key == "speculative_config":
@@ -83,10 +83,12 @@ def from_python(reading: Reading) -> Carrier:
                 _object(reading, carrier, item, (key,))
         elif key in SHORT_KEYS:
             short[SHORT_KEYS[key]] = (item, (key,))
-        elif key in known:
+        elif key in LLM_ARGUMENTS:
+            if key == "model":
+                reading.around.serves(item, in_file=True)
             reading.around.args.setdefault(key, item)
         else:
-            near = nearest(key, [*known, "speculative_config", *SHORT_KEYS])
+            near = nearest(key, [*LLM_ARGUMENTS, "speculative_config", *SHORT_KEYS])
             reading.say(
                 Finding(
                     "SPC005",
@@ -181,6 +183,8 @@ def _slipped(reading: Reading, mapping: dict[Any, Any]) -> list[Any]:
 
 def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
     known = {flag.replace("-", "_") for flag in (*VLLM_VALUES, *VLLM_SWITCHES)}
+    if name in ("model", "model_tag"):
+        reading.around.serves(item, in_file=True)
     if name in known or name in ("model", "model_tag"):
         reading.around.args.setdefault(name, item)
         reading.arg_routes.setdefault(name, (key,))

@@ -7,6 +7,7 @@ from typing import Any
 
 from specctl.diagnostics import ADVICE, ERROR, Diagnostic, Fix, Result, Route, Skipped
 from specctl.dialects.reading import FAILS, REFUSES, Change, Finding, Reading, shown
+from specctl.rules.assumptions import assumed
 from specctl.rules.catalog import Rule, rules
 from specctl.rules.report import Report
 from specctl.source.document import Problem
@@ -43,7 +44,7 @@ def judge(reading: Reading, *, select: Collection[str] = (), ignore: Collection[
         effective={} if verdict == REFUSES else dict(reading.effective),
         diagnostics=kept,
         skipped=tuple(each for each in skipped if _wanted(each.code, select, ignore)),
-        assumptions=tuple(reading.notes.get("assumptions", ())),
+        assumptions=(*reading.notes.get("assumptions", ()), *assumed(reading)),
     )
     return Report(result, spec)
 

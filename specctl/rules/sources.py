@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from specctl.dialects.vllm import ROWS
+from specctl.dialects.vllm_carriers import LLM_ARGUMENTS
 from specctl.errors import UsageError
 from specctl.source import Document, read_file, read_json, read_yaml, sniff
 from specctl.source.command import command_document, entry_of
@@ -16,6 +18,8 @@ from specctl.source.flags import owner
 FORMS = ("auto", "json", "yaml", "argv", "python")
 _JSON_TYPES = (str, bytes, bytearray, Mapping, list, tuple, Path, int, float, type(None))
 _DEPTH = 60
+_OUTER = frozenset(("speculative_config", "spec_method", "spec_model", "spec_tokens"))
+_INNER = frozenset(("method", "model", "num_speculative_tokens"))
 
 
 def usage(source: Any, form: str, options: Mapping[str, Any]) -> None:
@@ -57,7 +61,7 @@ def document_of(source: Any, form: str, engine: str) -> tuple[Document, str]:
         return command_document(list(source)), "argv"
     if form == "argv":
         return command_document([]), "argv"
-    return of_value(source), "python" if form in ("auto", "python") and _is_kwargs(source, engine) else "json"
+    return of_value(source), "python" if form == "python" or (form == "auto" and _is_kwargs(source, engine)) else "json"
 
 
 def _form_of(text: str, engine: str) -> str:
@@ -97,8 +101,10 @@ def _is_kwargs(source: Any, engine: str) -> bool:
     """Whether a mapping holds the arguments of an engine rather than the setting itself."""
     if not isinstance(source, Mapping) or engine not in ("auto", "vllm"):
         return isinstance(source, Mapping) and engine == "sglang"
-    outer = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
-    return any(key in source for key in outer) or not ({"method", "model", "num_speculative_tokens"} & set(source))
+    keys = set(source)
+    if keys & _OUTER or keys & _INNER:
+        return bool(keys & _OUTER)
+    return keys <= LLM_ARGUMENTS or bool(keys & (LLM_ARGUMENTS - {row.key for row in ROWS}))
 
 
 def of_value(source: Any) -> Document:

@@ -1,7 +1,8 @@
 """A model is not where the setting says, or its files are damaged.
 
 Names that can only be paths, and the target that was given, must exist. Hub ids that are not in the local cache are
-not looked up; the rules that need their config are reported as skipped. Weight files are held against their own
+not looked up; the rules that need their config are reported as skipped. A target that a configuration file names and
+that is not here is a warning: the file may be for another machine. Weight files are held against their own
 headers: a file that is cut off, a missing shard or a pointer of Git LFS is named.
 
 Bad:
@@ -15,7 +16,7 @@ Good:
 
 from collections.abc import Iterator
 
-from specctl.diagnostics import Route
+from specctl.diagnostics import WARNING, Route
 from specctl.dialects.reading import Finding, Reading
 from specctl.modelinfo import ModelFacts, ModelProblem
 from specctl.modelinfo.damage import damage_of
@@ -30,7 +31,9 @@ def check(reading: Reading) -> Iterator[Finding]:
     target = reading.around.model(reading.around.target)
     if isinstance(target, ModelProblem) and target.kind != "unknown":
         cure = AGAIN if target.kind == "damaged" else "give the folder that holds its config.json"
-        yield Finding("SPC201", f"the target cannot be used: {target.message}", help=cure)
+        elsewhere = target.kind == "missing" and reading.around.in_file
+        text = f"the target {'is not on this machine' if elsewhere else 'cannot be used'}: {target.message}"
+        yield Finding("SPC201", text, help=cure, severity=WARNING if elsewhere else None)
     yield from _damaged("target", target, ())
     served = reading.notes.get("served")
     if served is not None:
