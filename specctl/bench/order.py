@@ -64,6 +64,7 @@ class Order:
     journal: Path | None = None
     servers: Servers | None = None
     lenient: bool = False
+    measured_length: bool = False
 
     def __post_init__(self) -> None:
         prompts = self.prompts_a_level

@@ -174,7 +174,13 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
     widest = max((spec.num_speculative_tokens or MAX_K for spec in order.specs), default=0) + 1
     length = min(target.max_model_len, longest + order.sampling["max_tokens"] + widest)
     batch = max(EngineOptions().max_num_batched_tokens, level * widest)
-    return EngineOptions(max_num_seqs=level, max_model_len=length, max_num_batched_tokens=batch, seed=order.seed)
+    return EngineOptions(
+        max_num_seqs=level,
+        max_model_len=length,
+        max_num_batched_tokens=batch,
+        seed=order.seed,
+        measured_length=order.measured_length,
+    )
 
 
 def _notes(runners: Sequence[Runner]) -> list[str]:

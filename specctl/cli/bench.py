@@ -109,7 +109,19 @@ def _order(
         dtype=run.dtype,
         threads=run.threads,
         lenient=run.all_methods,
+        measured_length=_measured_length(run, servers),
     )
+
+
+def _measured_length(run: RunOptions, servers: Servers | None) -> bool:
+    if run.speculation not in ("set", "auto"):
+        raise UsageError(f"--speculation is {run.speculation!r}; it must be set or auto")
+    if run.speculation == "auto" and servers is not None:
+        raise UsageError(
+            "--speculation auto is of the bundled runtime; a server drafts as it was started to",
+            help="leave it out; `specctl serve --speculation auto` starts a server so",
+        )
+    return run.speculation == "auto"
 
 
 def _specs(

@@ -60,6 +60,9 @@ class RunOptions:
     dtype: Annotated[str, Opt(help="auto, float32, bfloat16, float16, float64.")] = "auto"
     threads: Annotated[int | None, Opt(min=1, help="CPU threads. [the fastest in a short trial]")] = None
     release: Annotated[Text, Opt(help="The engine release that the settings are written for.")] = None
+    speculation: Annotated[
+        str, Opt(help="set: drafts as long as the setting says; auto: as long as it pays by measurement, at most so.")
+    ] = "set"
     check_outputs: Annotated[bool, Opt("--check-outputs/--no-check-outputs", help="Compare outputs.")] = True
     resume: Annotated[
         Text, Opt(metavar="FILE", help="Keep finished blocks here, and go on where an earlier run stopped.")

@@ -54,6 +54,7 @@ def command(
     kv_cache_memory: Annotated[str | None, Opt(metavar="SIZE", help="For the KV caches: 4GiB. [what is free]")] = None,
     gpu_memory_utilization: Annotated[float, Opt(min=0.01, max=1, help="Share of a GPU's memory to use.")] = 0.9,
     enable_prefix_caching: Annotated[bool, Opt(help="Begin with what earlier requests left in the cache.")] = True,
+    speculation: Annotated[str, Opt(help="set, or auto: drafts as long as it pays by measurement.")] = "set",
     coupled: Annotated[bool, Opt("--coupled", help="Sampled text does not depend on the draft.")] = False,
     max_queue: Annotated[int, Opt(min=0, help="Requests that may wait; one more gets 429.")] = 256,
     max_body_mib: Annotated[float, Opt(min=0.001, help="Largest request body, in MiB.")] = 8.0,
@@ -77,6 +78,7 @@ def command(
     _only_real_engines(ctx)
     _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST)
     _one_of("--log-level", log_level, LOG_LEVELS)
+    _one_of("--speculation", speculation, ("set", "auto"))
     keys = _keys(api_key or [], api_key_file)
     tls = _tls(ssl_certfile, ssl_keyfile)
     target, spec = _setting(ctx.obj, target, release)
@@ -90,7 +92,7 @@ def command(
 
     sizes = max_num_seqs, max_model_len, max_num_batched_tokens
     memory = enable_prefix_caching, kv_cache_memory, gpu_memory_utilization
-    loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, coupled))
+    loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, coupled, speculation == "auto"))
     options = ServerOptions(
         model_names=tuple(served_model_name or [target]),
         max_model_len=loaded.engine.max_model_len,
@@ -198,7 +200,14 @@ def _speculation(engine: Engine, spec: SpecDecodeConfig | None) -> str:
     draft = f", draft {spec.model}" if spec.model else ""
     tree = f", tree of {engine.num_draft_tokens}" if spec.tree else ""
     kept = "lossless" if engine.lossless else "lossy: the acceptance of this setting changes answers"
-    return f"{spec.method.name}, k = {engine.num_speculative_tokens}{tree}{draft}, {kept}"
+    return f"{spec.method.name}, {_length(engine, spec)}{tree}{draft}, {kept}"
+
+
+def _length(engine: Engine, spec: SpecDecodeConfig) -> str:
+    k = engine.num_speculative_tokens
+    if engine.measured_length:
+        return f"k = 0 to {k} as measured"
+    return f"k = {k} by a schedule" if spec.schedule or spec.max_concurrency else f"k = {k}"
 
 
 def _run(

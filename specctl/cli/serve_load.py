@@ -34,6 +34,7 @@ class LoadOptions:
     kv_cache_memory: str | None
     gpu_memory_utilization: float
     coupled: bool
+    measured_length: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def load(name: str, spec: SpecDecodeConfig | None, options: LoadOptions) -> Load
         options.max_num_batched_tokens,
         coupled=options.coupled,
         prefix_caching=options.prefix_caching,
+        measured_length=options.measured_length,
     )
     engine = make_engine(target, spec, made)
     return Loaded(target, engine, _fit(target, engine, options, wanted), (*notes, *more))

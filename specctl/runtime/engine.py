@@ -105,6 +105,11 @@ class Engine:
         self._scheduler = self._make_scheduler()
 
     @property
+    def measured_length(self) -> bool:
+        """Whether drafts are as long as it pays by measurement rather than as the setting says."""
+        return self._drafting.proposer is not None and self._options.measured_length
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Where this run does otherwise than the setting or its engine; to be told to the user."""
         own = self._drafting.proposer.notes if self._drafting.proposer else ()

@@ -140,6 +140,7 @@ def test_ctrl_c_reports_what_was_measured(
         (["--num-prompts", "9"], 2, "9 prompts are wanted, 4 are there"),
         (["--categories", "poems"], 2, "no prompts of category 'poems'"),
         (["--repeats", "0"], 2, "--repeats"),
+        (["--speculation", "sometimes"], 2, "must be set or auto"),
         (["--format", "xml"], 2, "--format is 'xml'"),
         (["--against", "vllm-cpu"], 2, "no peer is called 'vllm-cpu'"),
         (["--draft", "eagle"], 2, "must look like"),

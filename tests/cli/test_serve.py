@@ -166,6 +166,7 @@ def test_an_engine_that_is_not_served() -> None:
     [
         ["--per-request-spec-decode-metrics", "all"],
         ["--log-level", "loud"],
+        ["--speculation", "sometimes"],
         ["--max-num-seqs", "0"],
         ["--port", "70000"],
         ["--no-such-option"],
