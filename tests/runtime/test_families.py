@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from specctl.runtime.models.families import FAMILIES, NATIVE
 from specctl.runtime.models.flat import FlatModel
 from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.models.pretrained import load_network
+from specctl.spec.config import Tree
 from tests.runtime.family_kit import TINIES, write_family
 from tests.runtime.family_methods import METHODS, PROMPTS, has, outputs, setting
 
@@ -169,6 +171,20 @@ def test_a_draft_changes_no_token(
         assert outputs(engine) == plain(name), method
         assert engine.stats.num_drafts > 0, method
         assert method != "same" or engine.stats.mean_acceptance_length == k + 1
+
+
+@pytest.mark.parametrize("name", ["gemma4_text", "deepseek_v3", "qwen3_5"])
+def test_a_tree_changes_no_token_or_is_refused(
+    name: str, target: Callable[[str], Target], plain: Callable[[str], dict[str, list[int]]], tmp_path: Path
+) -> None:
+    spec = replace(setting("relative", target(name), tmp_path, 3), tree=Tree(topk=2, num_nodes=8))
+    if name == "qwen3_5":
+        with pytest.raises(SpecctlError, match="leave out the tree"):
+            make_engine(target(name), spec, MIXED)
+        return
+    engine = make_engine(target(name), spec, MIXED)
+    assert outputs(engine) == plain(name)
+    assert engine.stats.mean_acceptance_length > 1.5
 
 
 @pytest.mark.parametrize("name", DISTINCT)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from specctl.errors import SpecctlError
@@ -122,6 +123,29 @@ def test_a_tensor_that_is_absent_or_of_another_shape_is_named(name: str, tensor:
         save_file(changed, folder / "model.safetensors", {"format": "pt"})
         with pytest.raises(SpecctlError, match=tensor.replace(".", r"\.")):
             start(folder)
+
+
+def test_weights_of_eight_bits_are_read_with_their_scales(tmp_path: Path) -> None:
+    """The layer as DeepSeek-V3 ships it; what is drafted is what the same weights in full width draft."""
+    folder = write_family("deepseek_v3", tmp_path / "target")
+    tensors = load_file(folder / "model.safetensors")
+    packed = [name for name, value in tensors.items() if ".layers.4." in name and "mlp.experts" in name]
+    eight, wide = dict(tensors), dict(tensors)
+    for name in packed:
+        scale = tensors[name].abs().max() / 448
+        eight[name] = (tensors[name] / scale).to(torch.float8_e4m3fn)
+        eight[f"{name}_scale_inv"] = scale.view(1, 1)
+        wide[name] = eight[name].float() * scale
+    drafted = []
+    for stored in (wide, eight):
+        save_file(stored, folder / "model.safetensors", {"format": "pt"})
+        engine = start(folder)
+        layer = engine._drafting.proposer._head.stack._layers[0]  # type: ignore[union-attr]
+        drafted.append(layer.state_dict()["mlp.experts.down_proj"])
+    assert torch.equal(*drafted)
+    save_file({n: v for n, v in eight.items() if "_scale_inv" not in n}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(SpecctlError, match=r"experts\.0\.\w+\.weight' is torch\.float8_e4m3fn and has no"):
+        start(folder)
 
 
 def test_layers_of_experts_for_a_target_without_are_refused(checkpoint: Callable[..., Path], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from specctl.errors import DamagedError, MissingError
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+FP8_BLOCK = 128
 PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 
 
@@ -91,7 +92,16 @@ class Weights:
                 tensor: Tensor = file.get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise _damaged(path, error) from error
-        return tensor
+        return self._whole(name, tensor) if tensor.dtype == torch.float8_e4m3fn else tensor
+
+    def _whole(self, name: str, tensor: Tensor) -> Tensor:
+        """An 8-bit weight times its scales, one for each block of 128 x 128, as DeepSeek-V3 is published."""
+        if f"{name}_scale_inv" not in self:
+            raise DamagedError(f"{self._files[name]}: tensor {name!r} is {tensor.dtype} and has no '{name}_scale_inv'")
+        rows, columns = tensor.shape
+        scales = self.get(f"{name}_scale_inv", -(-rows // FP8_BLOCK), -(-columns // FP8_BLOCK)).float()
+        spread = scales.repeat_interleave(FP8_BLOCK, 0)[:rows].repeat_interleave(FP8_BLOCK, 1)[:, :columns]
+        return tensor.to(self.device, torch.float32) * spread
 
     def find(self, name: str, *shape: int | None) -> Tensor | None:
         """The tensor ``name``, or None where the checkpoint has none."""
