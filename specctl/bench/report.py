@@ -215,6 +215,9 @@ def notes(report: Report) -> list[str]:
     found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
     found.extend(_peers(report))
     found.extend(_sentence(note) for note in report.get("notes", []))
+    open_ones = sum(row["decision"] == "within noise" for row in report["comparison"])
+    if open_ones:
+        found.append(f"{_count(open_ones, 'comparison')} within noise; --precision 0.05 repeats until 5 % is seen.")
     uses = work.get("uses_of_a_prompt") or 0
     if uses > 1:
         found.append(

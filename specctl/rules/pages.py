@@ -38,8 +38,26 @@ _TERMS: tuple[tuple[str, str], ...] = (
     ("tpot_speedup", "baseline mean TPOT / candidate mean TPOT"),
     (
         "break_even_acceptance_length",
-        "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs",
+        "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs; where a "
+        "server does not count steps without a draft, over those with one",
     ),
+    (
+        "cost_per_accepted_token_ms",
+        "(candidate TPOT x mean acceptance length over all steps - baseline TPOT) / (that length - 1): what a verify "
+        "step costs more than a plain one, for each token accepted in it; the draft pays while it is below plain TPOT",
+    ),
+    (
+        "decision",
+        "keep: the speed-up's interval lies above 1, the effect is 2 % or more, throughput does not fall; drop: the "
+        "interval lies below 1 by 2 % or more, or TPOT improves and throughput falls by 2 % or more; else within noise",
+    ),
+    (
+        "tpot_speedup_ci",
+        "interval of the speed-up, 95 % over all levels of concurrency together (Bonferroni); it counts the spread among "
+        "prompts (bootstrap) and the noise that hits whole blocks of requests",
+    ),
+    ("request_goodput", "requests a second that keep every promise of --goodput; those that failed keep none"),
+    ("draft_time_share", "time spent drafting / time of drafting and verifying, in steps without prefill"),
     (
         "bound",
         "of one stream: E / (k c + v(k + 1)), E the mean acceptance length over all steps, v(M) the time of the "
