@@ -38,8 +38,8 @@ _TERMS: tuple[tuple[str, str], ...] = (
     ("tpot_speedup", "baseline mean TPOT / candidate mean TPOT"),
     (
         "break_even_acceptance_length",
-        "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs; where a "
-        "server does not count steps without a draft, over those with one",
+        "mean acceptance length over all steps / tpot_speedup: the length at which it would save what it costs; where "
+        "a server does not count steps without a draft, over those with one",
     ),
     (
         "cost_per_accepted_token_ms",
@@ -53,8 +53,8 @@ _TERMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "tpot_speedup_ci",
-        "interval of the speed-up, 95 % over all levels of concurrency together (Bonferroni); it counts the spread among "
-        "prompts (bootstrap) and the noise that hits whole blocks of requests",
+        "interval of the speed-up, 95 % over all levels of concurrency together (Bonferroni); it counts the spread "
+        "among prompts (bootstrap) and the noise that hits whole blocks of requests",
     ),
     ("request_goodput", "requests a second that keep every promise of --goodput; those that failed keep none"),
     ("draft_time_share", "time spent drafting / time of drafting and verifying, in steps without prefill"),

@@ -260,3 +260,9 @@ def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsy
     shown = capsys.readouterr().out
     for figure in ("2.00x [", "125.0", "transformers", "Keep draft_model (k=4)"):
         assert figure in shown
+
+
+def test_a_server_is_no_other_runtime() -> None:
+    report = usual()
+    report["environment"]["servers"] = [{"run": "transformers", "model": "demo", "url": "http://localhost:8000"}]
+    assert "Plain decoding here is" not in plain(report)
