@@ -12,9 +12,17 @@ import argparse
 import asyncio
 import time
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
 
 SESSION = web.AppKey("session", ClientSession)
+
+
+async def _read(answer: ClientResponse, arrived: asyncio.Queue[tuple[float, bytes] | None]) -> None:
+    try:
+        async for data, _ in answer.content.iter_chunks():
+            arrived.put_nowait((time.perf_counter(), data))
+    finally:
+        arrived.put_nowait(None)
 
 
 def make_app(to: str, level: int, factor: float) -> web.Application:
@@ -37,13 +45,17 @@ def make_app(to: str, level: int, factor: float) -> web.Application:
             ) as answer:
                 response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
                 await response.prepare(request)
-                last = None
-                async for data, _ in answer.content.iter_chunks():
-                    now = time.perf_counter()
-                    if last is not None and in_flight >= level:
-                        await asyncio.sleep((now - last) * (factor - 1))
-                    last = time.perf_counter() if factor > 1 else now
+                # Chunks are read as they come, so that being late with one does not make the next one later still.
+                arrived: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+                reader = asyncio.create_task(_read(answer, arrived))
+                first = None
+                while (chunk := await arrived.get()) is not None:
+                    came, data = chunk
+                    first = came if first is None else first
+                    if in_flight >= level:
+                        await asyncio.sleep(max(0.0, first + (came - first) * factor - time.perf_counter()))
                     await response.write(data)
+                await reader
                 return response
         finally:
             in_flight -= request.method == "POST"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from specctl.spec.config import SpecDecodeConfig
 
+# uvicorn, and so every engine here, closes a connection that was idle for 5 s; a request sent just then is lost.
+KEEPALIVE_S = 3.0
 SETTLE_S = 2.0
 SETTLE_STEP_S = 0.05
 # Servers that answer with token ids when asked; others may refuse a field that they do not know.
@@ -198,7 +200,7 @@ def top_two(body: Any, place: int) -> float | None:
 async def _session(timeout_s: float) -> ClientSession:
     import aiohttp
 
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S)
     timeout = aiohttp.ClientTimeout(total=timeout_s, connect=min(timeout_s, 30))
     return aiohttp.ClientSession(connector=connector, timeout=timeout, read_bufsize=1 << 20)
 

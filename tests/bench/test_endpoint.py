@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import uvicorn
 
-from specctl.bench.endpoint import EndpointRunner, top_two
+from specctl.bench.endpoint import KEEPALIVE_S, EndpointRunner, top_two
 from specctl.bench.load import Block, Job
 from specctl.bench.prompt_rows import Prompt
 from specctl.bench.server import Endpoint, root_of
@@ -188,3 +189,8 @@ def test_margins_of_text_completions_and_of_servers_that_say_nothing() -> None:
     assert top_two(told, 0) == pytest.approx(0.25)
     for silent in ({}, {"choices": [{"logprobs": None}]}, {"choices": []}, "no"):
         assert top_two(silent, 0) is None
+
+
+def test_connections_are_not_kept_longer_than_servers_keep_them() -> None:
+    """uvicorn's own limit is 5 s (`timeout_keep_alive`); a longer one here loses requests in between two blocks."""
+    assert uvicorn.Config("app:app").timeout_keep_alive > KEEPALIVE_S
