@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,8 +17,7 @@ from specctl.runtime.sampling import CoupledRandomness, Randomness, draw
 from specctl.runtime.verify import Outcome, rates_of_length, verify_block, verify_sampled, verify_synthetic
 from specctl.runtime.verify_tree import verify_typical
 from specctl.spec.config import Acceptance, SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Method, Ngram, Suffix
-from tests.runtime.head_kit import make_head
+from specctl.spec.methods import DraftModel, Ngram
 from tests.runtime.kit import ask, run
 from tests.runtime.test_verify import ALARM, N, p_value
 
@@ -89,36 +87,6 @@ def test_what_coupling_costs_in_acceptance() -> None:
         ]
         agreed = sum(a == b for a, b in pairs) / len(pairs)
         assert (1 - distance) / (1 + distance) - 0.02 <= agreed <= 1 - distance + 0.02
-
-
-@pytest.mark.parametrize(
-    "kind", ["ngram", "suffix", "same", "stranger", "eagle3", "mtp-mimo", "medusa-vllm", "mlp-speculator"]
-)
-@pytest.mark.parametrize("drawn", ["greedy", "probabilistic"])
-def test_a_coupled_request_has_the_same_text_with_any_draft_and_in_any_batch(
-    kind: str, drawn: str, exact: Callable[..., Target], checkpoint: Callable[..., Path], tmp_path: Path
-) -> None:
-    target = exact()
-    how: dict[str, Any] = {"temperature": 0.8, "top_p": 0.95, "top_k": 40, "ignore_eos": True, "max_tokens": 20}
-    requests = [ask(name, prompt, seed=3 + i, **how) for i, (name, prompt) in enumerate(PROMPTS.items())]
-    plain = {}
-    for request in requests:
-        plain |= run(Engine(target, None, EngineOptions(1, coupled=True)), [request])
-    model, method = None, {"ngram": Ngram(1, 3), "suffix": Suffix(min_token_prob=0.0)}.get(kind)
-    if kind in ("same", "stranger"):
-        method, model = DraftModel(), str(checkpoint("llama", int(kind == "stranger")))
-    elif method is None:
-        made = make_head(kind, target, tmp_path / "head")
-        method, model = made.method, str(made.folder)
-    assert isinstance(method, Method)
-    spec = SpecDecodeConfig(method, 3, model, draft_sample_method=drawn, acceptance=Acceptance("coupled"))
-    for options in (EngineOptions(1), EngineOptions(3, None, 7)):
-        engine = make_engine(target, spec, options)
-        assert engine.lossless
-        results = run(engine, requests)
-        assert {n: r["tokens"] for n, r in results.items()} == {n: r["tokens"] for n, r in plain.items()}
-    if kind == "same" and drawn == "probabilistic":
-        assert engine.stats.acceptance_rate == 1.0, "the same noise on the same distribution is the same token"
 
 
 def test_typical_acceptance_by_hand() -> None:

@@ -13,11 +13,14 @@ import pytest
 import torch
 
 from specctl.runtime import Target
+from specctl.runtime.acceptance import Relaxed
 from specctl.runtime.batch import make_batch
 from specctl.runtime.draft import ROOT, Draft, node_depths
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.hf import load_adapted
 from specctl.runtime.models.hidden import FINAL
+from specctl.runtime.verify import Outcome
+from specctl.runtime.verify_tree import relaxed_path, verify_thresholds, verify_tree_greedy, verify_tree_sampled
 from tests.runtime.kit import FAMILIES
 from tests.runtime.tree_kit import random_parents, standing
 
@@ -86,3 +89,64 @@ def test_depths_and_paths() -> None:
     assert Draft([1, 2]).paths() == [[], [1], [1, 2]]
     assert Draft([1, 2]).depth == 2
     assert Draft([], parents=()).depth == 0
+
+
+# Two branches behind the newest token: 5 then 7, and 6; what the target says in each row over eight tokens.
+TOKENS, PARENTS = [5, 6, 7], [ROOT, ROOT, 0]
+
+
+def rows(*weights: dict[int, float]) -> torch.Tensor:
+    found = torch.zeros(len(weights), 8, dtype=torch.float64)
+    for row, weight in enumerate(weights):
+        for token, share in weight.items():
+            found[row, token] = share
+    return found
+
+
+def test_greedy_trees_by_hand() -> None:
+    assert verify_tree_greedy(TOKENS, PARENTS, [5, 7, 0, 4]) == Outcome(2, 4, (0, 2))
+    assert verify_tree_greedy(TOKENS, PARENTS, [6, 0, 3, 0]) == Outcome(1, 3, (1,))
+    assert verify_tree_greedy(TOKENS, PARENTS, [1, 0, 0, 0]) == Outcome(0, 1, ())
+
+
+def test_rejection_over_a_tree_by_hand() -> None:
+    target = rows({5: 0.5, 6: 0.3, 1: 0.2}, {7: 0.4, 2: 0.6}, {3: 1.0}, {4: 1.0})
+    # Picked: 5 stands below 0.5; then 6 below 0.3 / 0.5; then 1 is all that is left.
+    assert verify_tree_sampled(TOKENS, PARENTS, target, None, [0.49, 0.0, 0.39, 0.0]) == Outcome(2, 4, (0, 2))
+    assert verify_tree_sampled(TOKENS, PARENTS, target, None, [0.49, 0.0, 0.41, 0.0]) == Outcome(1, 2, (0,))
+    assert verify_tree_sampled(TOKENS, PARENTS, target, None, [0.51, 0.59, 0.0, 0.0]) == Outcome(1, 3, (1,))
+    assert verify_tree_sampled(TOKENS, PARENTS, target, None, [0.51, 0.61, 0.0, 0.0]) == Outcome(0, 1, ())
+    # Drawn from 5: 0.8, 6: 0.2: 5 stands below 0.5 / 0.8; what is left of the target is 6: 0.1, 1: 0.2, and of the
+    # draft 6 alone, which stands below 1 / 3.
+    drawn = rows({5: 0.8, 6: 0.2}, {5: 0.8, 6: 0.2}, {7: 1.0})
+    assert verify_tree_sampled(TOKENS, PARENTS, target, drawn, [0.62, 0.0, 0.41, 0.5]) == Outcome(1, 2, (0,))
+    assert verify_tree_sampled(TOKENS, PARENTS, target, drawn, [0.63, 0.33, 0.0, 0.5]) == Outcome(1, 3, (1,))
+    assert verify_tree_sampled(TOKENS, PARENTS, target, drawn, [0.63, 0.34, 0.0, 0.5]) == Outcome(0, 1, ())
+
+
+def test_thresholds_over_a_tree_by_hand() -> None:
+    """One number a place: below 0.5 the first sibling stands, below 0.5 + 0.3 the second; 0.9 divides both."""
+    target = rows({5: 0.5, 6: 0.3, 1: 0.2}, {7: 0.4, 2: 0.6}, {3: 1.0}, {4: 1.0})
+    exact, loose = (1.0, 1.0), (1.0, 0.9)
+    assert verify_thresholds(TOKENS, PARENTS, target, *exact, [0.49, 0.41, 0.0, 0.0]) == Outcome(1, 2, (0,))
+    assert verify_thresholds(TOKENS, PARENTS, target, *exact, [0.55, 0.0, 0.0, 0.0]) == Outcome(1, 3, (1,))
+    assert verify_thresholds(TOKENS, PARENTS, target, *exact, [0.81, 0.0, 0.0, 0.0]) == Outcome(0, 1, ())
+    assert verify_thresholds(TOKENS, PARENTS, target, *loose, [0.55, 0.41, 0.0, 0.0]) == Outcome(2, 4, (0, 2))
+    assert verify_thresholds(TOKENS, PARENTS, target, 0.3, 1.0, [0.99, 0.99, 0.0, 0.0]) == Outcome(2, 4, (0, 2))
+
+
+def test_the_longest_relaxed_path_by_hand() -> None:
+    scores = rows({5: 0.5, 6: 0.3, 1: 0.2}, {7: 0.1, 2: 0.9}, {3: 1.0}, {4: 1.0}).clamp_min(1e-9).log()
+    assert relaxed_path(TOKENS, PARENTS, scores, 1, 9.0) == (0,)
+    assert relaxed_path(TOKENS, PARENTS, scores, 2, 9.0) == (0, 2)
+    assert relaxed_path(TOKENS, PARENTS, scores, 2, 1.0) == (0,), "0.1 lies log 9 below 0.9"
+    assert relaxed_path([6, 5], [ROOT, ROOT], scores[:3], 2, 9.0) == (1,), "of equals the likelier"
+
+
+def test_relaxed_acceptance_ends_with_the_thinking(exact: Callable[..., Target]) -> None:
+    """Of a draft that is the second-best token everywhere all is accepted while the model thinks, and nothing after."""
+    verifier = Relaxed(2, 99.0, (250, 251))
+    logits = rows({1: 2.0, 5: 1.0}, {1: 2.0}, {1: 2.0})
+    for tokens, accepted in (([250, 9], 1), ([250, 9, 251, 9], 0), ([9], 0)):
+        outcome = verifier.judge(standing(0, tokens), Draft([5], parents=(ROOT,)), logits[:2], [1, 1])
+        assert (outcome.accepted, outcome.next_token) == (accepted, 1)
