@@ -19,7 +19,7 @@ from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3
 from tests.runtime.eagle_heads import eagle3
 from tests.runtime.head_kit import MADE, make_head
-from tests.runtime.head_parts import MadeHead
+from tests.runtime.head_parts import WIDTH, MadeHead
 from tests.runtime.mtp_heads import mtp
 
 
@@ -77,6 +77,56 @@ def test_a_bad_head_is_named_with_file_tensor_found_and_wanted(
     with pytest.raises(kind, match=says) as error:
         make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
     assert str(made.folder) in str(error.value)
+
+
+# A product of each layout, whose absence, shape, dtype or values must be noticed.
+LAYOUTS = {
+    "eagle": "fc.weight",
+    "eagle3-speculators": "layers.0.self_attn.k_proj.weight",
+    "peagle": "mask_hidden",
+    "mtp-deepseek_v3": "model.layers.3.eh_proj.weight",
+    "mtp-mimo": "model.mtp_layers.0.input_proj.weight",
+    "mtp-qwen3_next": "mtp.fc.weight",
+    "mtp-ernie4_5_moe": "model.mtp_linear_proj.0.weight",
+    "medusa-merged": "medusa_head.1.0.linear.weight",
+    "medusa-vllm": "lm_heads.1.weight",
+    "mlp-speculator": "proj.1.weight",
+    "dflash": "fc.weight",
+}
+FAULTS: dict[str, Callable[[Tensor], Tensor | None]] = {
+    "absent": lambda _: None,
+    "another shape": lambda value: value[..., 1:],
+    "not a number": lambda value: torch.full_like(value, float("nan")),
+    "another dtype": lambda value: value.to(torch.complex64),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_every_layout_names_a_bad_tensor(kind: str, fault: str, exact: Callable[..., Target], tmp_path: Path) -> None:
+    made = make_head(kind, exact(), tmp_path / "head")
+    break_tensor(made.folder, LAYOUTS[kind], FAULTS[fault])
+    with pytest.raises(SpecctlError) as error:
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+    assert str(made.folder) in error.value.message
+    if fault != "absent" or kind.startswith(("eagle", "medusa", "mlp", "dflash")):  # others are told by that tensor
+        assert LAYOUTS[kind] in error.value.message
+
+
+@pytest.mark.parametrize("kind", [*LAYOUTS, "eagle3"])
+def test_every_layout_names_the_config_of_another_target(
+    kind: str, checkpoint: Callable[..., Path], exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    """The head of a target twice as wide."""
+    made = make_head(kind, exact(), tmp_path / "head")
+    path = made.folder / "config.json"
+    text = path.read_text().replace(f'"hidden_size": {WIDTH}', f'"hidden_size": {2 * WIDTH}')
+    path.write_text(text.replace(f'"emb_dim": {WIDTH}', f'"emb_dim": {2 * WIDTH}'))
+    if kind.startswith("medusa"):  # its config states no width: the tensors are those of another target
+        break_tensor(made.folder, LAYOUTS[kind], lambda value: torch.cat([value, value], -1))
+    with pytest.raises(SpecctlError, match=rf"\b({WIDTH}|{2 * WIDTH})\b") as error:
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+    assert str(made.folder) in error.value.message
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from specctl.errors import DamagedError, MissingError
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 FP8_BLOCK = 128
+_NUMBERS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 
 
@@ -31,6 +32,7 @@ class Weights:
         self.dtype = dtype
         self.device = device
         self._unpickled: dict[str, Tensor] = {}
+        self._all_finite = pickles  # a head is small enough to look at every value
         pickled = [folder / name for name in PICKLES if (folder / name).is_file()]
         if pickles and pickled and not has_safetensors(folder):
             self._unpickled = _unpickle(pickled[0])
@@ -58,11 +60,20 @@ class Weights:
                 f"{self._files[name]}: tensor {name!r} is [{', '.join(map(str, found))}], wanted [{wanted}]",
                 help="its config.json, or the target it is for, says other sizes; is it the head of another target?",
             )
-        return tensor.to(device=self.device, dtype=self.dtype)
+        if tensor.dtype not in _NUMBERS:
+            kinds = ", ".join(str(kind).removeprefix("torch.") for kind in _NUMBERS)
+            raise DamagedError(
+                f"{self._files[name]}: tensor {name!r} is {tensor.dtype}, wanted one of {kinds}",
+                help="quantized checkpoints do not run here; take the one in full or half precision",
+            )
+        ready = tensor.to(device=self.device, dtype=self.dtype)
+        return self._finite(name, ready) if self._all_finite else ready
 
     def finite(self, name: str, *shape: int | None) -> Tensor:
         """As `get`; raises DamagedError where a value is not a finite number."""
-        tensor = self.get(name, *shape)
+        return self._finite(name, self.get(name, *shape))
+
+    def _finite(self, name: str, tensor: Tensor) -> Tensor:
         if not bool(tensor.isfinite().all()):
             bad = int((~tensor.isfinite()).sum())
             raise DamagedError(f"{self._files[name]}: {bad} values of tensor {name!r} are not finite numbers")

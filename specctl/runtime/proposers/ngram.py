@@ -18,6 +18,10 @@ OWN_TEXT_ONLY = (
     "the engine of this setting looks for n-grams in a pool shared by all requests; the bundled runtime looks only "
     "into the request's own text, so its acceptance differs"
 )
+ONE_CHAIN = (
+    "the engine of this setting may draft a tree from its trie; the bundled runtime drafts one chain, so more of its "
+    "drafted tokens are rejected at the first place"
+)
 
 
 class NgramIndex:
@@ -75,7 +79,7 @@ class NgramProposer:
         k = drafted_tokens(spec, MAX_DRAFTED)
         proposer = cls(k, shortest, method.prompt_lookup_max, latest=method.search == "latest")
         if method.shared_pool or method.search == "trie":
-            proposer.notes = (OWN_TEXT_ONLY,)
+            proposer.notes = (OWN_TEXT_ONLY,) + ((ONE_CHAIN,) if method.search == "trie" else ())
         return proposer
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specctl.errors import SpecctlError
+from specctl.errors import DamagedError, SpecctlError
 from specctl.modelinfo.recognise import GEMMA_ASSISTANTS
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.attention import make_plan
@@ -81,7 +81,10 @@ class GemmaAssistant:
 
 def is_assistant(folder: Path) -> bool:
     """Whether the folder holds an assistant of Gemma 4."""
-    return model_type(read_raw(folder)) in GEMMA_ASSISTANTS
+    try:
+        return model_type(read_raw(folder)) in GEMMA_ASSISTANTS
+    except DamagedError:  # no language model; who opens it as a head says what it is
+        return False
 
 
 def load_assistant(folder: Path, target: Any, name: str) -> GemmaAssistant:

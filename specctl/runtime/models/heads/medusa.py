@@ -62,6 +62,9 @@ def load_medusa(files: HeadFiles) -> MedusaHeads:
         depth = _count(names, head + "{}.linear.weight")
         blocks.append([_block(weights, f"{head}{i}.linear.", width) for i in range(depth)])
         heads.append(weights.finite(f"{head}{depth}.weight", files.target.vocab_size, width))
+    later = {name.removeprefix(prefix).partition(".")[0] for name in names if name.startswith(prefix)}
+    if any(part.isdigit() and int(part) >= len(heads) for part in later):
+        weights.get(f"{prefix}{len(heads)}.0.linear.weight")  # raises: a head is missing between others
     return MedusaHeads(blocks, heads, None)
 
 
