@@ -31,7 +31,7 @@ def _row(run: dict[str, Any], against: dict[str, Any]) -> tuple[str, ...]:
     return (
         run["name"],
         str(run["k"]),
-        str(run["concurrency"]),
+        "-" if run["concurrency"] is None else str(run["concurrency"]),
         places(run["conditional_acceptance_per_position"]),
         _number(run["mean_acceptance_length_all_steps"]),
         _number(against.get("draft_cost")),

@@ -15,6 +15,7 @@ from specctl.cli.bench_options import (
     SamplingOptions,
     UrlOptions,
     WorkOptions,
+    check_writable,
     levels,
     split_target,
     write,
@@ -46,6 +47,7 @@ def _bench(
     from specctl.bench.run import shown
 
     gate = output.check()
+    check_writable(run.resume)
     order = _order(ctx.obj, run, work, sampling, urls, engine)
     outcome = shown(order, progress.choose(run.quiet))
     _render(outcome, output.format, output.save_detailed)
