@@ -10,6 +10,7 @@ from typing import Protocol
 from torch import Tensor
 
 from specctl.errors import SpecctlError
+from specctl.runtime.adjust import check_possible
 from specctl.runtime.draft import ROOT, Draft, node_depths
 from specctl.runtime.sampling import CoupledRandomness, Randomness, probabilities
 from specctl.runtime.sequence import Sequence
@@ -199,6 +200,19 @@ def _then_own_token(sequence: Sequence, path: Many[int], logits: Tensor, best: M
         return Outcome(len(path), best[row], tuple(path))
     last = probabilities(logits[row], sampling)
     return Outcome(len(path), sequence.randomness.pick(last, len(sequence.tokens) + len(path)), tuple(path))
+
+
+def first_token(sequence: Sequence, logits: Tensor) -> int:
+    """The token behind the prompt; ``logits`` [1, vocab] of its last row. Raises SpecctlError where all are banned."""
+    sampling, adjustment = sequence.request.sampling, sequence.adjustment
+    row = adjustment.apply(logits, [[]])[0] if adjustment else logits[0]
+    if sampling.greedy:
+        token = int(row.argmax())
+    else:
+        token = sequence.randomness.pick(probabilities(row, sampling), len(sequence.tokens))
+    if adjustment:
+        check_possible(row, token)
+    return token
 
 
 def make_verifier(spec: SpecDecodeConfig, k: int) -> Verifier:

@@ -14,6 +14,7 @@ from collections.abc import Sequence as Many
 import torch
 from torch import Tensor
 
+from specctl.errors import SpecctlError
 from specctl.runtime.request import SamplingParams
 
 # Rows of a step that belong to one sequence, and for each the drafted tokens that lead to it.
@@ -50,6 +51,15 @@ class Adjustment:
         """A token stands."""
         for part in self._parts:
             part.take(token)
+
+
+def check_possible(row: Tensor, token: int) -> None:
+    """Raises SpecctlError where ``token`` was picked from a ``row`` [vocab] in which everything is banned."""
+    if row[token] == _BANNED:
+        raise SpecctlError(
+            "the request's own bans leave no token to come next",
+            help="allowed_token_ids, bad_words, logit_bias and a format exclude each other here",
+        )
 
 
 class _Allowed(Part):

@@ -18,8 +18,8 @@ from typing import Any
 from torch import Tensor
 
 from specctl.errors import SpecctlError
-from specctl.runtime.acceptance import Coupled, Standard, Verifier
-from specctl.runtime.adjust import make_adjustment
+from specctl.runtime.acceptance import Coupled, Standard, Verifier, first_token
+from specctl.runtime.adjust import check_possible, make_adjustment
 from specctl.runtime.batch import Batch, make_batch, scores_prompt
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache
 from specctl.runtime.draft_length import DraftLength, Fixed
@@ -28,7 +28,7 @@ from specctl.runtime.logprobs import output_logprobs, score_prompt
 from specctl.runtime.options import Counters, EngineOptions
 from specctl.runtime.prefix import PrefixCache
 from specctl.runtime.request import Emission, Request
-from specctl.runtime.sampling import probabilities, request_seed
+from specctl.runtime.sampling import request_seed
 from specctl.runtime.scheduler import BLOCK, Chunk, Scheduler, blocks, make_limits
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats, StepTimes
@@ -299,17 +299,22 @@ class Engine:
             return self._fail(sequence, error)
 
     def _fail(self, sequence: Sequence, error: Exception) -> Emission:
-        """End one request because of a fault in it."""
-        log.error("request=%s ends: %s: %s", sequence.request.id, type(error).__name__, error, exc_info=error)
+        """End one request because of a fault in it; its own fault where the error is for the user."""
+        name, own = sequence.request.id, isinstance(error, SpecctlError)
+        log.error("request=%s ends: %s: %s", name, type(error).__name__, error, exc_info=None if own else error)
         self._retire(sequence, keep=False)
-        return Emission(sequence.request.id, [], "", "error", error=f"{type(error).__name__}: {error}")
+        told = error.message if isinstance(error, SpecctlError) else f"{type(error).__name__}: {error}"
+        return Emission(name, [], "", "error", error=told, refused=own)
 
     def _judge(self, sequence: Sequence, draft: Draft, logits: Tensor, best: list[int]) -> Outcome:
         """What stands of a draft, by its rows as the request wants them."""
         if sequence.adjustment:
             logits = sequence.adjustment.apply(logits, draft.paths())
             best = logits.argmax(dim=-1).tolist() if best else []
-        return self._verifier.judge(sequence, draft, logits, best)
+        outcome = self._verifier.judge(sequence, draft, logits, best)
+        if sequence.adjustment:
+            check_possible(logits[outcome.last_row], outcome.next_token)
+        return outcome
 
     def _settle(self, sequence: Sequence, draft: Draft, outcome: Outcome) -> tuple[list[int], slice | list[int]]:
         """The tokens that stand and the rows that gave them. The path of a tree becomes a chain in the cache."""
@@ -343,15 +348,7 @@ class Engine:
         """The prompt is computed, from token ``begun`` on in this step: the first token."""
         score_prompt(sequence, begun, logits)
         last = logits[-1:]
-        return self._take(sequence, [self._first_token(sequence, last)], last, hidden)
-
-    def _first_token(self, sequence: Sequence, logits: Tensor) -> int:
-        """The token behind the prompt; ``logits`` [1, vocab]."""
-        sampling = sequence.request.sampling
-        row = sequence.adjustment.apply(logits, [[]])[0] if sequence.adjustment else logits[0]
-        if sampling.greedy:
-            return int(row.argmax())
-        return sequence.randomness.pick(probabilities(row, sampling), len(sequence.tokens))
+        return self._take(sequence, [first_token(sequence, last)], last, hidden)
 
     def _take(self, sequence: Sequence, block: list[int], logits: Tensor, hidden: Tensor | None) -> Emission:
         """Append ``block``, whose tokens the rows of ``logits`` [len(block), vocab] gave, and say what came of it."""

@@ -101,6 +101,7 @@ class Emission:
     ``token_ids`` holds the new tokens, a stop token included. ``text`` is the newly final text: it never ends inside a
     UTF-8 character and never holds a stop string or what could still become one. ``finish_reason``, ``stop_reason``
     (the stop string or stop token id; None for EOS) and ``stats`` come with the last emission of a request.
+    ``error``: why a request ends with ``finish_reason`` error, ``refused``: because of what it asked for itself.
     ``logprobs``: one entry a token, where the request asked for them; ``prompt_logprobs``, with the first emission: one
     entry a prompt token, None for the first. ``num_cached``: prompt tokens that a prefix cache held;
     ``started``: when the request got its slot, as `time.monotonic` counts.
@@ -113,6 +114,7 @@ class Emission:
     stop_reason: str | int | None = None
     stats: SpecStats | None = None
     error: str | None = None
+    refused: bool = False
     logprobs: list[TokenLogprobs] | None = None
     prompt_logprobs: list[TokenLogprobs | None] | None = None
     num_cached: int = 0

@@ -23,6 +23,13 @@ class Outcome:
     next_token: int
     path: tuple[int, ...] | None = None
 
+    @property
+    def last_row(self) -> int:
+        """The row that gave ``next_token``."""
+        if self.path is None:
+            return self.accepted
+        return self.path[-1] + 1 if self.path else 0
+
 
 def verify_greedy(draft: Sequence[int], best: Sequence[int]) -> Outcome:
     """Accept while the draft is the argmax. ``best``: [k + 1], the target's argmax at each position."""

@@ -302,6 +302,8 @@ class Bridge:
         if emission.finish_reason is not None:
             self._leave(entry, emission.finish_reason, now)
         if emission.finish_reason == "error":
+            if emission.refused:
+                return bad_request(f"the request cannot go on: {emission.error}", code="invalid_request")
             log.error("request=%s failed in the engine: %s", entry.request.id, emission.error)
             return internal_error()
         return entry.choice, emission

@@ -228,3 +228,20 @@ def test_the_prompts_end_alone(server: Live) -> None:
 def test_token_strings(server: Live) -> None:
     found = server.post("/tokenize", json={"prompt": "aé", "return_token_strs": True}).json()
     assert found["token_strs"] == ["a", "\ufffd", "\ufffd"]
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_bans_that_leave_nothing_are_the_requests_fault(server: Live, temperature: float) -> None:
+    body = {
+        "prompt": "abc",
+        "temperature": temperature,
+        "max_tokens": 9,
+        "allowed_token_ids": [65],
+        "bad_words": ["AAA"],
+    }
+    answer = server.post("/v1/completions", json=body)
+    assert answer.status_code == 400
+    assert "leave no token" in answer.json()["error"]["message"]
+    grammar = {"allowed_token_ids": [65], "response_format": {"type": "json_object"}}
+    assert server.post("/v1/completions", json={"prompt": "a", **grammar}).status_code == 400
+    assert server.bridge.inside == 0
