@@ -11,7 +11,7 @@ from typing import Any
 from specctl.bench.candidates import BASELINE, named
 from specctl.bench.endpoint import EndpointRunner
 from specctl.bench.lengths import estimated, stretched
-from specctl.bench.load import Record
+from specctl.bench.load import Block, Record, Runner
 from specctl.bench.order import Order, Outcome, Servers
 from specctl.bench.outputs import TieRule
 from specctl.bench.results import Setup
@@ -85,11 +85,12 @@ def _one_after_the_other(
     plan += [(each.name, each.k, each.spec) for each in known]
     whole, found = Measured(), []
     repeats = schedule.repeats
+    shared = _Shared(progress, len(plan))
     for place, (name, k, spec) in enumerate(plan):
         with servers.start(spec) as endpoint, ExitStack() as open_ones:
             runner = _runner(name, k, spec, endpoint, tokenize, open_ones)
             found.append(runner)
-            part = measure(schedule, workload, [runner], progress)
+            part = measure(schedule, workload, [runner], shared)
         repeats = min(repeats, part.repeats)
         whole.blocks |= {(place, level): blocks for (_, level), blocks in part.blocks.items()}
         if part.interrupted:
@@ -100,6 +101,25 @@ def _one_after_the_other(
     notes = ["the servers ran one after the other, so slow drift of the machine stands in the comparison"]
     ties = TieRule(_no_margin, servers.near_tie, may_truncate=True)
     return outcome_of(setup, whole, _environment(found), ties if order.check_outputs else None, notes + _notes(found))
+
+
+class _Shared:
+    """One progress display for several measurements of equal size."""
+
+    def __init__(self, progress: Progress, parts: int) -> None:
+        self._progress, self._parts = progress, parts
+
+    def start(self, total: int) -> None:
+        """See `session.Progress`."""
+        self._progress.start(total * self._parts)
+
+    def advance(self, done: int, doing: str) -> None:
+        """See `session.Progress`."""
+        self._progress.advance(done, doing)
+
+    def seen(self, runner: Runner, concurrency: int, block: Block) -> None:
+        """See `session.Progress`."""
+        self._progress.seen(runner, concurrency, block)
 
 
 def _no_margin(record: Record, place: int) -> float | None:  # noqa: ARG001 (a rule's form)

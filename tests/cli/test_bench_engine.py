@@ -40,7 +40,7 @@ def test_baseline_and_candidate_are_started_one_after_the_other(
 ) -> None:
     out, log = tmp_path / "out.json", tmp_path / "engine.log"
     words = ["bench", "demo", "--engine", "vllm", "--engine-command", program, "--engine-log", str(log), *NGRAM]
-    quick = ["--num-prompts", "4", "--repeats", "1", "--warmup", "0", "--concurrency", "2", "-q"]
+    quick = ["--num-prompts", "4", "--repeats", "1", "--warmup", "0", "--concurrency", "2"]
     assert run([*words, *quick, "--output-json", str(out), "--", "--enforce-eager"]) == 0
     report = json.loads(out.read_text())
     assert [(each["name"], each["k"], each["requests"]) for each in report["runs"]] == [
@@ -48,7 +48,9 @@ def test_baseline_and_candidate_are_started_one_after_the_other(
         ("ngram", 4, 4),
     ]
     assert (report["comparison"][0]["pairs"], report["comparison"][0]["outputs"]) == (4, "identical")
-    starts = [line for line in capsys.readouterr().err.splitlines() if line.startswith("starting")]
+    said = capsys.readouterr().err
+    starts = [line for line in said.splitlines() if line.startswith("starting")]
+    assert "[0/8 requests]" in said
     assert ["--speculative-config" in line for line in starts] == [False, True]
     assert all(line.endswith("--enforce-eager") for line in starts)
     assert log.read_text().count("stand-in:") == 2
