@@ -13,7 +13,11 @@ from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import DraftModel, Eagle, Medusa
 
 HEADS = {
+    "demo-pard": "pard",
     "demo-eagle": "eagle",
+    "demo-eagle3": "eagle3",
+    "demo-mtp": "mtp",
+    "demo-dflash": "dflash",
     "demo-medusa": "medusa",
     "demo-mlp-speculator": "mlp_speculator",
 }

@@ -34,7 +34,7 @@ It is of use with that target alone, whose embedding it borrows unless it has it
 
 `{target}` answered {answers} prompts that `train/corpus` generates (seed 43001), greedily: {recording} tokens with
 their prompts, {answer_tokens} of them answers. No prompt shares a run of 12 tokens with a bench prompt. All heads of a
-target are trained on the same tokens in the same order.
+target are trained on the same tokens in the same order; how many each has seen stands below.
 
 Loss: cross-entropy with the target's own distribution on answer tokens{loss}.
 
@@ -70,6 +70,8 @@ def write_card(folder: Path, recording: Figures, command: str) -> None:
         seed=facts["seed"],
         command=command,
     )
+    if "schedule_steps" in facts:
+        head += f"\nThe learning rate followed a schedule of {facts['schedule_steps']} steps that was ended early.\n"
     parts = [head, _acceptance(found), _files(folder)]
     (folder / "README.md").write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
 

@@ -12,13 +12,13 @@ from random import Random
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from train.heads.batches import Recording
 from train.heads.recipe import Recipe
 
-AVERAGE = 0.998
+Facts = dict[str, Any]
 WARM_UP = 50
 DECAY_FROM = 0.3
 
@@ -61,14 +61,28 @@ class Fit:
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         self.step += 1
-        share = min(AVERAGE, (self.step + 1) / (self.step + 10))
+        share = min(self.recipe.average, (self.step + 1) / (self.step + 10))
         with torch.no_grad():
             for name, weight in self.recipe.named_parameters():
                 self.average[name].lerp_(weight, 1 - share)
 
 
-def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path) -> None:
-    """Train and write the checkpoint."""
+def go_on(recipe: Recipe, folder: Path) -> Facts:
+    """Begin from the checkpoint in `folder`, with half the learning rate, half as long an average and more weight on
+    guesses; answers the checkpoint's own training.json.
+    """
+    found = load_file(str(folder / "model.safetensors"))
+    own = {name: found[saved] for name, saved in recipe.saved_names().items()}
+    recipe.load_state_dict({name: weight.float() for name, weight in own.items()})
+    recipe.peak, recipe.average = recipe.peak / 2, 2 * recipe.average - 1
+    if hasattr(recipe, "guess_share"):
+        recipe.guess_share = 0.5
+    facts: Facts = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    return facts
+
+
+def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path, before: Facts | None = None) -> None:
+    """Train and write the checkpoint; `before`: what is known of the training that it goes on from."""
     torch.manual_seed(plan.seed)
     rng = Random(plan.seed)
     begun = time.monotonic()
@@ -98,6 +112,10 @@ def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path) -> None:
         "seed": plan.seed,
         "parameters": sum(p.numel() for p in recipe.parameters()),
     }
+    if before is not None:
+        facts |= {key: round(before[key] + facts[key], 3) for key in ("steps", "tokens_seen", "passes", "seconds")}
+        facts["gone_on_after_steps"] = before["steps"]
+        facts["seed"] = before["seed"]
     save(recipe, run.average, facts, out)
 
 
@@ -117,5 +135,6 @@ def save(recipe: Recipe, weights: dict[str, Tensor], facts: dict[str, Any], out:
         for name, w in recipe.tensors(weights).items()
     }
     save_file(tensors, str(out / "model.safetensors"), metadata={"format": "pt"})
+    (out / "model.safetensors").chmod(0o644)
     for name, content in (("config.json", recipe.config()), ("training.json", facts)):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -31,6 +31,7 @@ class Unrolled(Recipe):
 
     layer: Layer
     steps: int
+    guess_share: float = GUESS_SHARE
 
     @abstractmethod
     def enter(self, batch: Batch) -> Tensor:
@@ -62,7 +63,7 @@ class Unrolled(Recipe):
             if bool(here.any()):
                 apart = F.smooth_l1_loss(scored, final[:, columns], reduction="none").mean(-1)
                 guess = surprise(self.scores(scored), wanted[:, columns], here)
-                losses.append(apart[here].mean() + GUESS_SHARE * guess)
+                losses.append(apart[here].mean() + self.guess_share * guess)
         return falling(losses, STEP_SHARE)
 
     def rows(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
