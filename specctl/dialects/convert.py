@@ -12,6 +12,7 @@ from specctl.dialects.foreign import title
 from specctl.dialects.native import option_losses
 from specctl.dialects.reading import Finding, Reading, Surroundings, shown
 from specctl.dialects.render import render
+from specctl.dialects.trtllm_line import MAX_BATCH, is_new
 from specctl.source import Document, read_json, read_yaml
 from specctl.source.command import command_document
 from specctl.spec import SpecDecodeConfig
@@ -105,18 +106,34 @@ def lost_in(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:
         Finding(
             "SPC402",
             f"{path} {shown(value)} has no counterpart in {title(engine)} {release} and is left out",
-            help="leave it out, or set it on the engine's side",
+            help=_LOST_HELP.get((path, engine)) or _LOST_HELP.get((path, "")) or "measure without it",
+            severity="error" if path == "method.heterogeneous_vocab" else None,
         )
         for path, value in _lost(spec, engine, release)
     ]
     return found + option_losses(spec, engine, release) + _differences(spec, engine, release)
 
 
+# What to do about a value that the other engine cannot say, by canonical path (and engine).
+_LOST_HELP = {
+    ("draft.tensor_parallel_size", ""): "its draft runs with the target's tensor parallel size",
+    ("draft.max_model_len", ""): "its draft takes the target's context length",
+    ("draft.enforce_eager", ""): "CUDA graphs are switched off for target and draft together there",
+    ("schedule", "sglang"): "--speculative-adaptive with a file of candidate_steps by batch size is the nearest",
+    ("max_concurrency", "sglang"): "--speculative-adaptive with a file of candidate_steps by batch size is the nearest",
+    ("max_concurrency", "vllm"): "a schedule that ends with 0 drafted tokens does it: see its schedule key",
+    ("acceptance.synthetic_length", "sglang"): "the variable SGLANG_SIMULATE_ACC_LEN takes the same length",
+    ("method.heterogeneous_vocab", ""): "choose a draft with the target's vocabulary",
+    ("draft.quantization", "trtllm"): "quantize the draft's checkpoint itself; it is read as it is",
+    ("draft.revision", "trtllm"): "download that revision and name its folder",
+}
+
+
 def _nearest_method(spec: SpecDecodeConfig, engine: str, release: str) -> str:
     near = {
         ("suffix", "sglang"): "NGRAM is the nearest",
         ("suffix_automaton", "vllm"): "method suffix is the nearest",
-        ("suffix", "trtllm"): "SA is the nearest" if trtllm.is_new(release) else "NGram is the nearest",
+        ("suffix", "trtllm"): "SA is the nearest" if is_new(release) else "NGram is the nearest",
         ("eagle", "trtllm"): "its Eagle means EAGLE-3; heads of EAGLE 1 and 2 do not fit",
     }
     return near.get((spec.method.name, engine), "choose another method for this engine")
@@ -140,7 +157,7 @@ def _set_paths(spec: SpecDecodeConfig) -> list[tuple[str, Any]]:
 # Paths that the writers handle outside their rows.
 _HANDLED = {
     "vllm": {"schedule", "draft.load_format", "method.on_device"},
-    "sglang": {"tree", "draft_sample_method"},
+    "sglang": {"tree", "draft_sample_method", "acceptance.method"},
     "trtllm": {"schedule", "tree", "method.shared_pool", "acceptance.method", "method.prompt_lookup_max"},
 }
 
@@ -154,7 +171,7 @@ def _lost(spec: SpecDecodeConfig, engine: str, release: str) -> list[tuple[str, 
         if row.path and row.in_release(release) and (engine != "trtllm" or row.for_method(name))
     }
     known |= _HANDLED[engine]
-    if engine == "trtllm" and trtllm.is_new(release):
+    if engine == "trtllm" and is_new(release):
         known.add("draft_sample_method")
     if not _takes_tree(spec, engine, release, name):
         known.discard("tree")
@@ -172,8 +189,8 @@ def _takes_tree(spec: SpecDecodeConfig, engine: str, release: str, name: str | N
     if engine != "trtllm":
         return not static
     if static:
-        return name in choices.KEYS and not trtllm.is_new(release)
-    return name in (trtllm.TREES if trtllm.is_new(release) else trtllm.EAGLES)
+        return name in choices.KEYS and not is_new(release)
+    return name in (trtllm.TREES if is_new(release) else trtllm.EAGLES)
 
 
 # Paths whose loss is told by `_differences` in words of its own.
@@ -191,9 +208,15 @@ def _sayable(spec: SpecDecodeConfig, engine: str, rows: tuple[Any, ...], path: s
     if path == "acceptance.method":
         words = {"vllm": ("block", "synthetic"), "sglang": ("block",), "trtllm": ("relaxed",)}
         return value in words[engine]
-    allowed = [row.choices for row in rows if row.path == path and row.choices]
+    here = [row for row in rows if row.path == path]
+    said = [row.dump(value) if row.dump else value for row in here]
+    if path == "draft.quantization" and value == "unquant":
+        return True  # what the other engines do by themselves
+    if here and not path.startswith("schedule") and all(word is None for word in said):
+        return False
+    allowed = [(word, row.choices) for row, word in zip(here, said, strict=True) if row.choices]
     if allowed and isinstance(value, str):
-        return any(value in words for words in allowed)
+        return any(word in words for word, words in allowed)
     return bool(path.startswith("method.") or has_path(type(spec.method), path))
 
 
@@ -220,6 +243,19 @@ def _differences(spec: SpecDecodeConfig, engine: str, release: str) -> list[Find
                 help="begin the schedule at 1",
             )
         )
+    last = spec.schedule[-1] if spec.schedule else None
+    if engine == "trtllm" and is_new(release) and last is not None and last.num_speculative_tokens > 0:
+        last = max(spec.schedule, key=lambda step: step.first)
+        end = last.last or MAX_BATCH
+        found.append(
+            Finding(
+                "SPC404",
+                f"above batch size {end} TensorRT-LLM {release} stops drafting; "
+                f"here {last.num_speculative_tokens} tokens were drafted without an end",
+                help="raise the last key of draft_len_schedule to your max_batch_size",
+                severity="advice" if last.last is None else None,
+            )
+        )
     if engine == "vllm" and spec.tree is not None:
         found.append(
             Finding(
@@ -228,8 +264,6 @@ def _differences(spec: SpecDecodeConfig, engine: str, release: str) -> list[Find
                 help="measure it again: depth stays, breadth is lost",
             )
         )
-    if engine == "trtllm" and release and spec.draft_sample_method == "greedy" and not trtllm.is_new(release):
-        return found
     return found
 
 

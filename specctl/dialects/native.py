@@ -13,7 +13,7 @@ from specctl.spec import SpecDecodeConfig
 
 def option_losses(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:
     """What is lost of `engine_options` when the setting is written for `engine`, and what they overrule there."""
-    return _foreign(spec, engine) + _overruled(spec, engine, release)
+    return _foreign(spec, engine) + _gone(spec, engine, release) + _overruled(spec, engine, release)
 
 
 def _foreign(spec: SpecDecodeConfig, engine: str) -> list[Finding]:
@@ -27,6 +27,32 @@ def _foreign(spec: SpecDecodeConfig, engine: str) -> list[Finding]:
         if owner != engine
         for key, value in options.items()
     ]
+
+
+def _gone(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:
+    """The engine's own keys that this release does not know."""
+    if engine != "trtllm":
+        return []
+    kept = trtllm.native_options(spec, release)
+    name = trtllm.native_type(spec, release)
+    return [
+        Finding(
+            "SPC403",
+            f"{name} of TensorRT-LLM {release} has no key {key!r}; {shown(value)} is left out",
+            help=_successor(spec, key, value),
+        )
+        for key, value in spec.engine_options.get(engine, {}).items()
+        if key not in kept
+    ]
+
+
+def _successor(spec: SpecDecodeConfig, key: str, value: Any) -> str:
+    """What takes the place of a key of another release; a gate's threshold is a length in one, a rate in the other."""
+    length = spec.num_speculative_tokens
+    if key in ("acceptance_length_threshold", "acceptance_rate_threshold") and length and isinstance(value, float):
+        other = round(value / length if key == "acceptance_length_threshold" else value * length, 3)
+        return f"write about {other:g} as {trtllm.MOVED[key]}, and measure it"
+    return f"write {trtllm.MOVED[key]}" if key in trtllm.MOVED else "nothing takes its place"
 
 
 def _overruled(spec: SpecDecodeConfig, engine: str, release: str) -> list[Finding]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from specctl.dialects.field import Field, default_at, has_path, read_path
+from specctl.dialects.words import sglang_attention, sglang_cache
 from specctl.spec import SpecDecodeConfig
 
 ENGINE = "sglang"
@@ -35,13 +36,6 @@ MOE_RUNNERS = tuple(
     ).split()
 )
 MOE_A2A = tuple(("none deepep mooncake nixl mori ascend_fuseep flashinfer megamoe deepep_v2 pplx ascend_tp").split())
-ATTENTION_BACKENDS = tuple(
-    (
-        "triton torch_native flex_attention dsa nsa qsa dsv4 compressed fa3 fa4 flashinfer "
-        "llada2_cfg_flashinfer flashmla trtllm_mla cutedsl_mla tokenspeed_mla trtllm_mha hpc_ops "
-        "minicpm_flashattn minicpm_flashinfer aiter wave intel_amx ascend intel_xpu"
-    ).split()
-)
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH", "DSPARK", "UNO", "FROZEN_KV_MTP", "NONE")
 EAGLE_FAMILY = frozenset({"EAGLE", "EAGLE3", "STANDALONE"})
 SWITCH = "bool"
@@ -69,11 +63,17 @@ ROWS: tuple[Field, ...] = (
         choices=QUANTIZATIONS,
         doc="quantization of the draft; unset: the target's flag; `unquant`: none",
     ),
-    Field("speculative_draft_attention_backend", "draft.attention_backend", doc="attention kernels of the draft"),
+    Field(
+        "speculative_draft_attention_backend",
+        "draft.attention_backend",
+        dump=sglang_attention,
+        doc="attention kernels of the draft",
+    ),
     Field(
         "speculative_draft_kv_cache_dtype",
         "draft.kv_cache_dtype",
         choices=("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16"),
+        dump=sglang_cache,
         doc="number format of the draft's cache",
     ),
     Field("speculative_draft_window_size", "draft.window_size", "int", doc="sliding window of the draft, in tokens"),
@@ -184,7 +184,10 @@ def values(spec: SpecDecodeConfig) -> dict[str, Any]:
         if row.path is None or not has_path(type(spec.method), row.path):
             continue
         value = read_path(spec, row.path)
-        if value is not None and value != default_at(spec, row.path) and (not row.choices or value in row.choices):
+        if value is None or value == default_at(spec, row.path):
+            continue
+        value = row.dump(value) if row.dump else value
+        if value is not None and (not row.choices or value in row.choices):
             found[row.key] = value
     found |= _counts(spec, found["speculative_algorithm"])
     if spec.draft_sample_method == "probabilistic":
@@ -232,13 +235,22 @@ def _counts(spec: SpecDecodeConfig, name: str | None) -> dict[str, Any]:
     if count is None or name is None:
         return {}
     if name == "NGRAM":
-        chain = {} if getattr(spec.method, "search", "") == "trie" else {"speculative_ngram_max_bfs_breadth": 1}
-        return {"speculative_num_draft_tokens": count + 1} | chain
+        breadth = {"speculative_ngram_max_bfs_breadth": 1}
+        if (
+            getattr(spec.method, "search", "") != "trie"
+            or spec.engine_options.get(ENGINE, {}).items() >= breadth.items()
+        ):
+            return _triple(count + 1, count + 1) | breadth  # the depth that the engine works out by itself
+        return {"speculative_num_draft_tokens": count + 1}  # a wide tree: the engine works out the rest by its breadth
     if name == "DSPARK":
-        return {"speculative_dspark_block_size": count}
+        return _triple(1, count + 1) | {"speculative_dspark_block_size": count}
     if name in ("DFLASH", "UNO"):
-        return {"speculative_num_draft_tokens": count + 1}
+        return _triple(1, count + 1)
     # A static tree has no words here; `convert` names the loss.
     topk = (spec.tree and spec.tree.topk) or 1
     nodes = (spec.tree and spec.tree.num_nodes) or topk * count
-    return {"speculative_num_steps": count, "speculative_eagle_topk": topk, "speculative_num_draft_tokens": nodes + 1}
+    return _triple(count, nodes + 1, topk)
+
+
+def _triple(steps: int, width: int, topk: int = 1) -> dict[str, Any]:
+    return {"speculative_num_steps": steps, "speculative_eagle_topk": topk, "speculative_num_draft_tokens": width}

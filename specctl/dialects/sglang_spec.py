@@ -33,9 +33,14 @@ def build(reading: Reading) -> SpecDecodeConfig | None:
     found: dict[str, Any] = {}
     carried: dict[str, Any] = {}
     for key, value in reading.values.items():
-        if key in _COUNTED or value.value is None or not value.good:
+        if value.value is None or not value.good:
             continue
-        if value.row.path and has_path(type(method), value.row.path):
+        if key in _COUNTED:
+            if _beside(reading, key, str(name)):
+                carried[key] = value.value
+            continue
+        known = value.row.dump is None or value.row.dump(value.value) is not None
+        if known and value.row.path and has_path(type(method), value.row.path):
             found[value.row.path] = value.value
         elif value.value is not False or key == "speculative_enable_w4a4_mxfp4_megamoe":
             carried[key] = value.value
@@ -58,6 +63,19 @@ def build(reading: Reading) -> SpecDecodeConfig | None:
     )
     assert all(default_at(spec, path) is not ... for path in found)
     return spec
+
+
+def _beside(reading: Reading, key: str, name: str) -> bool:
+    """Whether one of the three numbers says something that the count of drafted tokens does not: the depth of NGRAM's
+    lookups, UNO's tree."""
+    value = reading.get(key)
+    if name == "NGRAM" and key == "speculative_num_steps":
+        width, breadth = (
+            reading.effective.get(each) for each in ("speculative_num_draft_tokens", "speculative_eagle_topk")
+        )
+        return bool(width and breadth and value != width // breadth)
+    tree = name == "UNO" and reading.effective.get("speculative_eagle_topk") not in (None, 1)
+    return tree and key in ("speculative_num_steps", "speculative_eagle_topk")
 
 
 def _method(reading: Reading, name: str | None) -> Method | None:

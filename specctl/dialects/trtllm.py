@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from specctl.dialects.choices import written
-from specctl.dialects.field import Field, default_at, has_path, read_path
-from specctl.spec import ScheduleStep, SpecDecodeConfig
-from specctl.spec.release import Release
+from specctl.dialects.field import Field, by_key, default_at, has_path, read_path
+from specctl.dialects.trtllm_line import NEW, dump_schedule, is_new
+from specctl.spec import SpecDecodeConfig, filled
 
 ENGINE = "trtllm"
-NEW = "1.3"  # first release line with the discriminated union of types
 
 # type -> (canonical method, since, until)
 TYPES: dict[str, tuple[str, str | None, str | None]] = {
@@ -52,11 +51,6 @@ MOE_BACKENDS = (
 EAGLES = frozenset({"Eagle", "Eagle3"})
 TREES = EAGLES | {"MTP"}
 THINKING_BEGIN, THINKING_END = 128798, 128799  # DeepSeek's, the defaults
-
-
-def is_new(release: str) -> bool:
-    """Whether a release belongs to the line with `Draft_Target` and upper-bound schedules."""
-    return Release.parse(release) >= Release.parse(NEW + ".0rc0")
 
 
 def types(release: str) -> dict[str, str]:
@@ -321,32 +315,6 @@ def native_type(spec: SpecDecodeConfig, release: str) -> str | None:
     return next((name for name, method in reversed(types(release).items()) if method == spec.method.name), None)
 
 
-def load_schedule(entries: dict[int, int], release: str) -> tuple[ScheduleStep, ...]:
-    """A schedule by ranges, out of lower bounds (1.2.1) or upper bounds (1.4; above the last: 0)."""
-    keys = sorted(entries)
-    if not keys:
-        return ()
-    if not is_new(release):
-        ends = [following - 1 for following in keys[1:]]
-        return tuple(ScheduleStep(key, last, entries[key]) for key, last in zip(keys, [*ends, None], strict=True))
-    starts = [1, *(key + 1 for key in keys)]
-    steps = [ScheduleStep(first, key, entries[key]) for first, key in zip(starts, keys, strict=False)]
-    return (*steps, ScheduleStep(keys[-1] + 1, None, 0))
-
-
-def dump_schedule(steps: tuple[ScheduleStep, ...], release: str) -> dict[int, int]:
-    """The schedule in a release's own reading of keys; a last range without an end and without drafts is implied by
-    1.4.
-    """
-    if not is_new(release):
-        return {step.first: step.num_speculative_tokens for step in steps}
-    found = {step.last: step.num_speculative_tokens for step in steps if step.last is not None}
-    tail = steps[-1] if steps else None
-    if tail is not None and tail.last is None and tail.num_speculative_tokens > 0:
-        found[max(1 << 20, tail.first)] = tail.num_speculative_tokens
-    return found
-
-
 def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
     """The YAML root with `speculative_config`. Values without a counterpart are left out; `convert` names them."""
     name = native_type(spec, release)
@@ -368,14 +336,24 @@ def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
         if not row.choices or value in row.choices:
             found[row.key] = list(value) if isinstance(value, tuple) else value
     _special(spec, release, found)
-    root = {"speculative_config": found | dict(spec.engine_options.get(ENGINE, {}))}
+    root = {"speculative_config": found | native_options(spec, release)}
     # These two run on the engine backend of 1.2.1 alone, which the file must ask for.
     return {"backend": "tensorrt"} | root if name in ("Medusa", "Lookahead") else root
 
 
+def native_options(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
+    """The native keys that the spec carries, as far as the release knows them for its type."""
+    known = by_key(ROWS, release, native_type(spec, release))
+    return {key: value for key, value in spec.engine_options.get(ENGINE, {}).items() if key in known}
+
+
 def _special(spec: SpecDecodeConfig, release: str, found: dict[str, Any]) -> None:
     if spec.schedule:
-        found["draft_len_schedule"] = dump_schedule(spec.schedule, release)
+        steps = filled(spec.schedule, spec.num_speculative_tokens)
+        found["draft_len_schedule"] = dump_schedule(steps, release)
+        most = steps[0].num_speculative_tokens
+        if 0 < most == max(step.num_speculative_tokens for step in steps) and "max_draft_len" in found:
+            found["max_draft_len"] = most  # the engine wants the first length to be the greatest
     if spec.method.name == "mtp" and not is_new(release) and "max_draft_len" in found:
         found["num_nextn_predict_layers"] = found.pop("max_draft_len")
     if spec.method.name == "ngram":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specctl.dialects.reading import Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 _CACHE_FLAGS = {
     "free_gpu_memory_fraction": "free_gpu_memory_fraction",

@@ -11,10 +11,11 @@ from specctl.dialects.coerce import BadValue, lax_float
 from specctl.dialects.field import by_key
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
-from specctl.dialects.trtllm import ENGINE, MOVED, ROWS, TYPES, is_new
+from specctl.dialects.trtllm import ENGINE, MOVED, ROWS, TYPES
 from specctl.dialects.trtllm import types as type_names
 from specctl.dialects.trtllm_flags import merge_flags
 from specctl.dialects.trtllm_keys import BACKENDS, ROOT_KEYS
+from specctl.dialects.trtllm_line import is_new
 from specctl.dialects.trtllm_resolve import resolve
 from specctl.dialects.trtllm_spec import build
 from specctl.errors import MissingError

@@ -6,7 +6,8 @@ from typing import Any
 
 from specctl.dialects.choices import static_tree
 from specctl.dialects.reading import Reading
-from specctl.dialects.trtllm import EAGLES, TREES, is_new
+from specctl.dialects.trtllm import EAGLES, TREES
+from specctl.dialects.trtllm_line import is_new
 
 PLAIN = (
     "speculative_model",

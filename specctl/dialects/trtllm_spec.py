@@ -8,7 +8,8 @@ from typing import Any
 from specctl.dialects.choices import KEYS, static_tree
 from specctl.dialects.field import assemble, has_path
 from specctl.dialects.reading import Reading
-from specctl.dialects.trtllm import ENGINE, THINKING_BEGIN, THINKING_END, TREES, is_new, load_schedule
+from specctl.dialects.trtllm import ENGINE, THINKING_BEGIN, THINKING_END, TREES
+from specctl.dialects.trtllm_line import is_new, load_schedule
 from specctl.spec import METHODS, Method, Origin, SpecDecodeConfig, Tree
 from specctl.spec.methods import Ngram
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from specctl.dialects.field import Field, default_at, has_path, read_path
+from specctl.dialects.words import vllm_attention, vllm_cache, vllm_quantization
 from specctl.spec import METHODS, ScheduleStep, SpecDecodeConfig
 
 ENGINE = "vllm"
@@ -108,14 +109,26 @@ ROWS: tuple[Field, ...] = (
     Field(
         "tensor_parallel_size", None, "int", doc="a trap: any value is refused; `draft_tensor_parallel_size` is the key"
     ),
-    Field("quantization", "draft.quantization", doc="quantization of the draft"),
+    Field("quantization", "draft.quantization", dump=vllm_quantization, doc="quantization of the draft"),
     Field("max_model_len", "draft.max_model_len", "int", minimum=1, doc="context limit of the draft, in tokens"),
     Field("revision", "draft.revision", doc="revision of the draft's repository"),
     Field("code_revision", "draft.code_revision", doc="revision of the draft's code"),
     Field("enforce_eager", "draft.enforce_eager", "bool", doc="no CUDA graphs for the draft"),
     Field("moe_backend", "draft.moe_backend", choices=MOE_BACKENDS, doc="expert kernels of the draft"),
-    Field("attention_backend", "draft.attention_backend", load=_auto_is_unset, doc="attention kernels of the draft"),
-    Field("kv_cache_dtype", "draft.kv_cache_dtype", choices=KV_DTYPES, doc="number format of the draft's cache"),
+    Field(
+        "attention_backend",
+        "draft.attention_backend",
+        load=_auto_is_unset,
+        dump=vllm_attention,
+        doc="attention kernels of the draft",
+    ),
+    Field(
+        "kv_cache_dtype",
+        "draft.kv_cache_dtype",
+        choices=KV_DTYPES,
+        dump=vllm_cache,
+        doc="number format of the draft's cache",
+    ),
     Field("draft_load_config", None, "object", doc="how the draft's weights are loaded"),
     Field(
         "draft_sample_method",
@@ -302,7 +315,7 @@ def write(spec: SpecDecodeConfig, release: str) -> dict[str, Any]:
         if value is None or (value == default_at(spec, row.path) and row.path not in _ALWAYS):
             continue
         value = row.dump(value) if row.dump else value
-        if value in ((), []) or (row.choices and value not in row.choices):
+        if value in ((), [], None) or (row.choices and value not in row.choices):
             continue
         found[row.key] = list(value) if isinstance(value, tuple) else value
     _special(spec, found)

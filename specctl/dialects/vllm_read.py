@@ -7,7 +7,7 @@ from typing import Any
 
 from specctl.diagnostics import Fix, Route
 from specctl.dialects import coerce as types
-from specctl.dialects.field import assemble, by_key, has_path
+from specctl.dialects.field import Field, assemble, by_key, has_path
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, nearest, shown
 from specctl.dialects.vllm import ENGINE, LOAD_CONFIG_KEYS, METHOD_NAMES, REMOVED_KEYS, ROWS, cut_off
@@ -184,11 +184,16 @@ def _spec(reading: Reading) -> SpecDecodeConfig | None:
             loaded = value.row.load(loaded)
         if key == "draft_load_config" and list(value.value) == ["load_format"]:
             found["draft.load_format"] = value.value["load_format"]
-        elif path is None or not has_path(type(instance), path):
+        elif path is None or not has_path(type(instance), path) or _foreign_word(value.row, loaded):
             carried[key] = value.value
         elif loaded is not None:
             found[path] = loaded
     return _finish(reading, instance, found, carried)
+
+
+def _foreign_word(row: Field, loaded: Any) -> bool:
+    """Whether a word is none that the writer knows; it is carried as it is."""
+    return loaded is not None and row.dump is not None and row.dump(loaded) is None
 
 
 def _written(reading: Reading, resolved: str) -> str:

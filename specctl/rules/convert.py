@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from specctl.diagnostics import ERROR
 from specctl.dialects.convert import lost_in, native_method, read_back
@@ -11,6 +11,7 @@ from specctl.dialects.dialect import DIALECTS
 from specctl.dialects.foreign import title
 from specctl.dialects.limits import outside_limits
 from specctl.dialects.reading import Finding, Surroundings
+from specctl.dialects.trtllm_move import moved_file
 from specctl.errors import SpecctlError
 from specctl.rules.checker import ENGINES, check
 from specctl.rules.judge import judge
@@ -73,16 +74,29 @@ def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | Non
     from specctl.dialects.render import render
     from specctl.rules.losses import with_losses
 
-    output = DIALECTS[to].write(spec, release)
     losses = [*losses, *lost_in(spec, to, release)]
-    if native_method(spec, to, release) is not None:
-        losses += _refused(spec, to, release)
-    return Converted(output, render(output, to), with_losses(report, spec, losses, to, release), release)
-
-
-def _refused(spec: SpecDecodeConfig, to: str, release: str) -> list[Finding]:
-    """What the other engine itself would refuse in the converted setting, or take and not follow."""
+    if native_method(spec, to, release) is None:
+        return Converted(None, "", with_losses(report, spec, losses, to, release), release)
+    output = DIALECTS[to].write(spec, release)
+    text = render(output, to)
     judged = judge(read_back(spec, to, release, Surroundings()))
+    file = (
+        moved_file(report.result.text, report.release, spec, release) if to == "trtllm" and _is_file(report) else None
+    )
+    if file is not None:  # the rest of the file comes along, and is judged with it
+        output, text = file
+        judged = check(text, engine=to, release=release, form="yaml")
+    losses += _refused(judged, to, release)
+    return Converted(output, text, with_losses(report, spec, losses, to, release), release)
+
+
+def _is_file(report: Report | None) -> TypeGuard[Report]:
+    """Whether a setting came in a file of TensorRT-LLM, which holds other arguments, too."""
+    return report is not None and report.result.dialect == "trtllm"
+
+
+def _refused(judged: Report, to: str, release: str) -> list[Finding]:
+    """What the other engine itself would refuse in the converted setting, or take and not follow."""
     return [
         Finding(each.code, f"{title(to)} {release}: {each.message}", help=each.help, severity=each.severity)
         for each in judged.diagnostics

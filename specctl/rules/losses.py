@@ -24,9 +24,13 @@ def with_losses(
         base = Result(spec.origin.source, "", spec.origin.dialect, engine, release, "accepts", spec.as_dict(), {})
     else:
         base = report.result if engine == OWN else _without_runtime(report.result)
-    bad = any(each.severity == ERROR for each in lost)
-    verdict = "refuses" if bad else base.verdict
-    return Report(replace(base, diagnostics=(*base.diagnostics, *lost), verdict=verdict), spec)
+    diagnostics = (*base.diagnostics, *lost)
+    if any(each.severity == ERROR for each in base.diagnostics):
+        return Report(replace(base, diagnostics=diagnostics), spec)
+    # The setting is sound; what follows is about the engine that it is written for.
+    verdict = "refuses" if any(each.severity == ERROR for each in lost) else "accepts"
+    base = replace(base, engine=engine, release=release, effective={}, skipped=())
+    return Report(replace(base, diagnostics=diagnostics, verdict=verdict), spec)
 
 
 def _without_runtime(result: Result) -> Result:

@@ -15,7 +15,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 LENGTH, SIZE, LAYERS = "max_draft_len", "max_matching_ngram_size", "num_nextn_predict_layers"

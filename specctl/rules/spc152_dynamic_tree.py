@@ -15,7 +15,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 SWITCH, TOPK, TOTAL, LENGTH = "use_dynamic_tree", "dynamic_tree_max_topK", "max_total_draft_tokens", "max_draft_len"

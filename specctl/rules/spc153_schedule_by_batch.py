@@ -16,7 +16,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 KEY, LIMIT = "draft_len_schedule", "max_concurrency"

@@ -14,8 +14,8 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
 from specctl.dialects.trtllm_keys import BACKENDS, ENGINE_BACKEND, ENGINE_ONLY
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 NOT_AUTODEPLOY = {

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from specctl.diagnostics import Fix
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 SEVERITY = "warning"

@@ -13,7 +13,8 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import FAILS, Finding, Reading
-from specctl.dialects.sglang import ATTENTION_BACKENDS, EAGLE_FAMILY
+from specctl.dialects.sglang import EAGLE_FAMILY
+from specctl.dialects.words import SGLANG_ATTENTION
 
 ENGINES = ("sglang",)
 # What EAGLE drafts of several steps run on beside the server's own choices (speculative/draft_utils.py).
@@ -26,12 +27,12 @@ def check(reading: Reading) -> Iterator[Finding]:
     """Names, then trees."""
     args, name = reading.around.args, reading.notes.get("algorithm")
     for key in ("attention_backend", "prefill_attention_backend", "decode_attention_backend"):
-        if args.get(key) is not None and args[key] not in ATTENTION_BACKENDS:
+        if args.get(key) is not None and args[key] not in SGLANG_ATTENTION:
             yield Finding(
                 "SPC331",
                 f"--{key.replace('_', '-')} {args[key]!r} is no attention backend of SGLang {reading.release}",
                 reading.route(key),
-                help=f"one of {', '.join(ATTENTION_BACKENDS[:10])}, ...",
+                help=f"one of {', '.join(SGLANG_ATTENTION[:10])}, ...",
             )
     effective = reading.effective
     backend, topk, page = (
@@ -78,7 +79,7 @@ def _draft(reading: Reading, name: str) -> Iterator[Finding]:
     """The draft's own backend: nobody checks its name before the draft worker starts."""
     key = "speculative_draft_attention_backend"
     backend = reading.get(key)
-    known = (*ATTENTION_BACKENDS, *DRAFT_ONLY)
+    known = (*SGLANG_ATTENTION, *DRAFT_ONLY)
     if backend is None or name not in EAGLE_FAMILY or (backend in known and backend not in NOT_FOR_DRAFTS):
         return
     yield Finding(

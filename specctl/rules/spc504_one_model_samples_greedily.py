@@ -13,7 +13,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
-from specctl.dialects.trtllm import is_new
+from specctl.dialects.trtllm_line import is_new
 
 ENGINES = ("trtllm",)
 SEVERITY = "advice"

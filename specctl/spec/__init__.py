@@ -12,6 +12,7 @@ from specctl.spec.config import (
     ScheduleStep,
     SpecDecodeConfig,
     Tree,
+    filled,
 )
 from specctl.spec.methods import METHODS, Method
 from specctl.spec.release import KNOWN_RELEASES, Release
@@ -27,4 +28,5 @@ __all__ = [
     "ScheduleStep",
     "SpecDecodeConfig",
     "Tree",
+    "filled",
 ]

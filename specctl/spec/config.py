@@ -71,6 +71,21 @@ class ScheduleStep:
         return [self.first, self.last, self.num_speculative_tokens]
 
 
+def filled(steps: tuple[ScheduleStep, ...], most: int | None) -> tuple[ScheduleStep, ...]:
+    """The same schedule in order, without gaps and without lengths above `most`: batch sizes that no range holds take
+    the range before them, as vLLM and the bundled runtime read it.
+    """
+    ordered = sorted(steps, key=lambda step: step.first)
+    ends: list[int | None] = [after.first - 1 for after in ordered[1:]]
+    ends += [step.last for step in ordered[-1:]]
+    return tuple(
+        ScheduleStep(
+            step.first, last, step.num_speculative_tokens if most is None else min(step.num_speculative_tokens, most)
+        )
+        for step, last in zip(ordered, ends, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class Tree:
     """A drafted tree, dynamic or static; the root is no drafted node.

@@ -14,6 +14,7 @@ from specctl.dialects.convert import read_back
 from specctl.dialects.dialect import DIALECTS
 from specctl.dialects.field import Field
 from specctl.dialects.reading import Surroundings
+from specctl.dialects.trtllm_line import is_new
 from specctl.rules.checker import check
 from specctl.source import Document
 from specctl.spec import METHODS
@@ -76,7 +77,7 @@ def test_vllm(method: str, data: st.DataObject) -> None:
 def test_trtllm(release: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(trtllm.types(release))))
     fixed: dict[str, Any] = {"decoding_type": name, "max_draft_len": 4}
-    if name == "MTP" and not trtllm.is_new(release):
+    if name == "MTP" and not is_new(release):
         fixed = {"decoding_type": name, "num_nextn_predict_layers": 4}
     skip = {"max_draft_len", "num_nextn_predict_layers", "max_total_draft_tokens"}
     rows = [row for row in trtllm.ROWS if row.in_release(release) and row.for_method(name) and row.key not in skip]
