@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--prompts", type=int, default=9_400)
+    parser.add_argument("--prompts", type=int, default=9_344)
     parser.add_argument("--output-len", type=int, default=128)
     parser.add_argument("--longest-prompt", type=int, default=192)
     parser.add_argument("--threads", type=int, default=1)

@@ -74,8 +74,8 @@ def write_card(folder: Path, recording: Figures, command: str) -> None:
         head += f"\nThe learning rate followed a schedule of {facts['schedule_steps']} steps that was ended early.\n"
     if "gone_on_after_steps" in facts:
         head += (
-            f"\nThe first {facts['gone_on_after_steps']} steps, then `--go-on`: half the learning rate, half as long an "
-            "average, five times the weight on cross-entropy.\n"
+            f"\nThe first {facts['gone_on_after_steps']} steps, then `--go-on`: half the learning rate, an "
+            "average half as long, five times the weight on cross-entropy.\n"
         )
     parts = [head, _acceptance(found), _files(folder)]
     (folder / "README.md").write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
