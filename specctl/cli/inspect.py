@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specctl.cli.probe import ProbeOptions, page, run_probe
 from specctl.errors import EXIT_FINDINGS, EXIT_OK, MissingError, SpecctlError, UsageError
 
 if TYPE_CHECKING:
@@ -21,11 +22,18 @@ def command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, GGUF file, cached id or bundled name.")],
     draft: Annotated[str | None, typer.Option(help="Say whether this draft fits MODEL.")] = None,
     path: Annotated[bool, typer.Option("--path", help="Print where the checkpoint lies, and nothing else.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Load both, measure, and try what may be wrong.")] = False,
+    prompts: Annotated[str | None, typer.Option(metavar="FILE", help="Prompts of --probe. [bundled ones]")] = None,
+    num_speculative_tokens: Annotated[int, typer.Option("--num-speculative-tokens", "--k", min=1, max=16)] = 3,
+    dtype: Annotated[str, typer.Option(help="Of --probe: auto, float32, bfloat16, float16, float64.")] = "auto",
+    device: Annotated[str, typer.Option(help="Of --probe: auto, cpu, cuda.")] = "auto",
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
 ) -> int:
-    """Say what a checkpoint is, and whether a draft fits it. Reads JSON files and headers, no weights."""
+    """Say what a checkpoint is, and whether a draft fits it. Reads JSON files and headers, weights for --probe."""
     if format not in ("text", "json"):
         raise UsageError(f"unknown format {format!r}", help="one of text, json")
+    if probe and draft is None:
+        raise UsageError("--probe tries a draft, and none is named", help="add --draft")
     target = _facts(model)
     if path:
         print(target.path)
@@ -36,23 +44,30 @@ def command(
     if draft is None:
         print(json.dumps({"format_version": 1, "target": about}, indent=2) if format == "json" else _page(about))
         return EXIT_FINDINGS if about["damage"] else EXIT_OK
-    return _pair(target, about, _facts(draft), format)
+    options = ProbeOptions(prompts, dtype, device, num_speculative_tokens) if probe else None
+    return _pair(target, about, _facts(draft), format, options)
 
 
-def _pair(target: ModelFacts, about: dict[str, Any], draft: ModelFacts, format: str) -> int:
+def _pair(
+    target: ModelFacts, about: dict[str, Any], draft: ModelFacts, format: str, options: ProbeOptions | None
+) -> int:
     from specctl.modelinfo.describe import describe
     from specctl.modelinfo.fit import check_fit, fits, pair_of
 
     other = describe(draft)
-    checks = check_fit(pair_of(target, draft))
+    pair = pair_of(target, draft)
+    checks = check_fit(pair)
     verdict = fits(checks)
+    probed = run_probe(pair, options) if options else None
     if format == "json":
         listed = [check.as_dict() for check in checks]
         found = {"format_version": 1, "target": about, "draft": other, "fits": verdict, "checks": listed}
-        print(json.dumps(found, indent=2))
+        print(json.dumps(found | ({"probe": probed.as_dict()} if probed else {}), indent=2))
     else:
         print(f"{_page(about)}\n\n{_page(other)}\n\n{_table(checks)}\n\n{_sentence(verdict, target, draft)}")
-    return EXIT_FINDINGS if verdict == "no" else EXIT_OK
+        if probed:
+            print(f"\n{page(probed)}")
+    return EXIT_FINDINGS if verdict == "no" or (probed and probed.broken) else EXIT_OK
 
 
 def _facts(name: str) -> ModelFacts:

@@ -47,12 +47,17 @@ class Pair:
     @property
     def layer_config(self) -> Mapping[str, Any]:
         """The part of the draft's config that describes its layers (the speculators layout nests it)."""
-        inner = self.draft.config.get("transformer_layer_config")
-        return inner if isinstance(inner, Mapping) else self.draft.text
+        return layer_config_of(self.draft.text)
 
     def number(self, key: str) -> int | None:
         found = self.layer_config.get(key)
         return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def layer_config_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a draft's config that describes its layers."""
+    inner = config.get("transformer_layer_config")
+    return inner if isinstance(inner, Mapping) else config
 
 
 def pair_of(target: ModelFacts, draft: ModelFacts) -> Pair:
@@ -227,14 +232,15 @@ def _context(pair: Pair) -> Iterator[Check]:
 
 def _rope(pair: Pair) -> Iterator[Check]:
     """Other positions than in training are a silent fault of heads; for models of one family merely odd."""
-    one, other = _theta(pair.target.text), _theta(pair.layer_config)
+    one, other = theta_of(pair.target.text), theta_of(pair.layer_config)
     if one is None or other is None or not pair.is_head:
         return
     same = one == other
     yield Check("rope theta", OK if same else NOTE, f"{other:g}" + ("" if same else f"; the target has {one:g}"))
 
 
-def _theta(config: Mapping[str, Any]) -> float | None:
+def theta_of(config: Mapping[str, Any]) -> float | None:
+    """The base of the rotations that a config states."""
     nested = config.get("rope_parameters")
     found = config.get("rope_theta") or (nested.get("rope_theta") if isinstance(nested, Mapping) else None)
     return float(found) if isinstance(found, (int, float)) else None

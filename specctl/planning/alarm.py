@@ -104,3 +104,10 @@ def upper_bound(drafts: int, accepted: int, risk: float = RISK) -> float:
     from scipy.special import betaincinv  # late: only runs that looked bad need it
 
     return 1.0 if accepted >= drafts else float(betaincinv(accepted + 1, drafts - accepted, 1 - risk))
+
+
+def lower_bound(drafts: int, accepted: int, risk: float = RISK) -> float:
+    """The lower end of the one-sided Clopper-Pearson interval at confidence 1 - ``risk``."""
+    from scipy.special import betaincinv
+
+    return 0.0 if accepted <= 0 else float(betaincinv(accepted, drafts - accepted + 1, risk))

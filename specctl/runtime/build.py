@@ -31,7 +31,7 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
     if spec is None:
         return Engine(target, None, options)
     max_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
-    slots = Slots(options.max_num_seqs, max_len, options.max_num_batched_tokens)
+    slots = Slots(options.max_num_seqs, max_len, options.max_num_batched_tokens, options.check_cache)
     proposer = make_proposer(spec, target, slots)
     if options.coupled and spec.acceptance == Acceptance():
         spec = replace(spec, acceptance=Acceptance(method="coupled"))

@@ -24,6 +24,7 @@ from specctl.runtime.batch import Batch, make_batch, scores_prompt
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache
 from specctl.runtime.draft_length import DraftLength, Fixed
 from specctl.runtime.drafting import Drafting
+from specctl.runtime.integrity import watch
 from specctl.runtime.logprobs import output_logprobs, score_prompt
 from specctl.runtime.options import Counters, EngineOptions
 from specctl.runtime.prefix import PrefixCache
@@ -65,6 +66,7 @@ class Engine:
         if isinstance(proposer, SharesCache):
             proposer.share(self._cache)
         self._scheduler = self._make_scheduler()
+        self._rows = watch(self._cache, "target's") if options.check_cache else None
         self._prefixes = PrefixCache(self._copy, self._cache.release)
         shared = self._cache.prefixes_can_be_shared and self._drafting.shares_prefixes
         self.prefix_caching = options.prefix_caching and shared
@@ -222,9 +224,9 @@ class Engine:
         return emissions
 
     def _admit(self, sequence: Sequence) -> None:
-        slot, reused = self._scheduler.free_slots()[0], 0
+        free = self._scheduler.free_slots()
+        slot, reused = free[0], 0
         if self.prefix_caching and sequence.request.sampling.prompt_logprobs is None:
-            free = self._scheduler.free_slots()
             running = {each.slot: each.tokens[: each.num_computed] for each in self._scheduler.running}
             # At least one token is computed: its logits, or its state, are needed.
             limit = sequence.num_to_prefill - 1
@@ -243,6 +245,8 @@ class Engine:
     def _run(self, decodes: list[Sequence], drafts: list[Draft], chunks: list[Chunk]) -> list[Emission]:
         """One forward and what follows from it. Where the forward throws, each sequence is tried alone."""
         batch = make_batch(decodes, drafts, chunks)
+        if self._rows:
+            self._rows.step(batch, [s.tokens for s in (*decodes, *(chunk.sequence for chunk in chunks))])
         try:
             logits, hidden = self._forward(batch)
         except Exception as error:
@@ -251,8 +255,9 @@ class Engine:
             alone = [self._run([s], [d], []) for s, d in zip(decodes, drafts, strict=True)]
             alone += [self._run([], [], [chunk]) for chunk in chunks]
             return [emission for emissions in alone for emission in emissions]
-        emissions = self._verify(decodes, drafts, logits, hidden, batch)
-        return emissions + self._finish_prefills(chunks, logits, hidden, batch)
+        return self._verify(decodes, drafts, logits, hidden, batch) + self._finish_prefills(
+            chunks, logits, hidden, batch
+        )
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Logits of the rows that want them; hidden states of all rows where the proposer lives on them."""

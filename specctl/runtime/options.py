@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from specctl.runtime.integrity import wanted
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,8 @@ class EngineOptions:
     ``acceptance``, this option by itself serves plain decoding. ``kv_cache_tokens``: cache entries that all sequences
     together may have, None for as many as all slots could need. ``prefix_caching``: begin with what earlier requests
     left in the cache. ``measured_length``: a draft's length follows measured acceptance and times instead of the
-    setting, which it never exceeds. Raises ValueError for limits below 1.
+    setting, which it never exceeds. ``check_cache``: look for stale rows in the caches.
+    Raises ValueError for limits below 1.
     """
 
     max_num_seqs: int = 16
@@ -25,6 +28,7 @@ class EngineOptions:
     kv_cache_tokens: int | None = None
     prefix_caching: bool = False
     measured_length: bool = False
+    check_cache: bool = field(default_factory=wanted)
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "kv_cache_tokens"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 import torch
 
 from specctl.runtime import Target, load_target
+from specctl.runtime.integrity import VARIABLE
 from tests.runtime.kit import build, save
 from tests.runtime.schooled import Oracle
 
+# Stale rows of any cache are looked for in every test here; `tests.runtime.kit.run` says whether there were some.
+os.environ[VARIABLE] = "1"
 # Kernels this small only lose time by sharing their work.
 torch.set_num_threads(1)
 

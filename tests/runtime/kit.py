@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from specctl.runtime import Engine, EngineOptions, Request, SamplingParams
+from specctl.runtime.integrity import cache_faults
 
 EOS = 256
 VOCAB = 258
@@ -100,14 +101,18 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     return save(model, folder)
 
 
-def run(engine: Engine, requests: list[Request], failures: int = 0) -> dict[str, dict[str, Any]]:
-    """Run requests to their end: token ids, text, reasons and statistics of each; the proposer may fail so often."""
+def run(engine: Engine, requests: list[Request], failures: int = 0, sound: bool = True) -> dict[str, dict[str, Any]]:
+    """Run requests to their end: token ids, text, reasons and statistics of each; the proposer may fail so often.
+
+    ``sound``: no cache may have had a stale row.
+    """
     for request in requests:
         engine.add(request)
     results: dict[str, dict[str, Any]] = {r.id: {"tokens": [], "text": "", "logprobs": []} for r in requests}
     for _ in range(10_000):
         if not engine.has_work():
             assert engine.counters.proposer_failures == failures, "the proposer threw; the log says what"
+            assert not sound or cache_faults(engine) == ()
             return results
         for emission in engine.step():
             result = results[emission.request_id]

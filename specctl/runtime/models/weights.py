@@ -88,6 +88,10 @@ class Weights:
             )
         return tensor.to(device=self.device, dtype=torch.int64)
 
+    def stored(self, name: str) -> Tensor:
+        """The tensor ``name`` as it is stored: its own dtype, on the CPU."""
+        return self._read(name)
+
     def _read(self, name: str) -> Tensor:
         if name not in self._files:
             raise MissingError(

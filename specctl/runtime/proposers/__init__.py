@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from specctl.errors import SpecctlError
+from specctl.runtime.integrity import RowLedger
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import METHODS
 
@@ -43,6 +44,11 @@ class Slots:
     count: int
     max_len: int
     max_num_batched_tokens: int
+    check_cache: bool = False
+
+    def ledger(self) -> RowLedger | None:
+        """What notes the rows of the draft's cache, where that is asked for."""
+        return RowLedger("draft's") if self.check_cache else None
 
 
 def make_proposer(spec: SpecDecodeConfig, target: Target, slots: Slots) -> Proposer:

@@ -44,7 +44,8 @@ class DraftModelProposer:
         shape: Shape | None = None,
         mapping: Mapping = SAME_IDS,
     ) -> None:
-        self._model = Translated(model, mapping)
+        self.rows = slots.ledger()
+        self._model = Translated(model, mapping, self.rows)
         self.notes = (mapping.note,) if mapping.note else ()
         self._k = k
         self._shape = shape
@@ -52,7 +53,7 @@ class DraftModelProposer:
         self._max_len = min(slots.max_len, model.max_positions)
         self._cache = model.make_cache(slots.count, self._max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
-        self._left = LeftRows(self._cache)
+        self._left = LeftRows(self._cache, self.rows)
         self._picker = Picker(vocab_size, sample, mapping.meaning)
 
     @classmethod
@@ -129,6 +130,8 @@ class DraftModelProposer:
         for sequence in sequences:
             begin = self._computed[sequence.slot]
             fresh = sequence.tokens[begin:]
+            if self.rows:
+                self.rows.check(sequence.slot, sequence.tokens[:begin])
             spans.append(Span(sequence.slot, begin, len(fresh)))
             flat += fresh
             rows.append(len(flat) - 1)

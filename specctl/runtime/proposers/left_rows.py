@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from specctl.runtime.integrity import RowLedger
+
 
 class LeftRows:
     """``cache``: with ``copy`` and ``prefixes_can_be_shared``, as the target's."""
 
-    def __init__(self, cache: Any) -> None:
+    def __init__(self, cache: Any, rows: RowLedger | None = None) -> None:
         self._cache = cache
+        self._rows = rows
         self._left: dict[int, int] = {}
 
     def leave(self, slot: int, rows: int) -> None:
@@ -25,6 +28,8 @@ class LeftRows:
         rows = max(0, min(count, held)) if self._cache.prefixes_can_be_shared else 0
         if source != slot:
             self._cache.copy(source, slot, rows)
+            if self._rows:
+                self._rows.copied(source, slot, rows)
         self._left[slot] = rows
         return rows
 

@@ -41,6 +41,8 @@ class ParallelHeadProposer(RecurrentHeadProposer):
             tokens += [*sequence.tokens[begin + 1 : begin + 1 + len(true)], *[self._mask] * (count - 1)]
             states += [true, self._mask_hidden.expand(count - 1, -1)]
             rows += range(len(tokens) - count, len(tokens))
+        if self.rows:
+            self.rows.wrote(tokens, spans)
         entered = self._head.enter(torch.cat(states))
         logits, _ = self._head.forward(tokens, entered, spans, self._cache, rows)
         return draft_filled(sequences, counts, logits, self._picker)

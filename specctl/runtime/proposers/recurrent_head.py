@@ -43,9 +43,10 @@ class RecurrentHeadProposer:
         self._picker = picker
         self._shape = shape
         self._cache = head.make_cache(slots.count, slots.max_len + (shape.num_expanded if shape else 0))
+        self.rows = slots.ledger()
         self._computed: dict[int, int] = {}
         self._waiting: dict[int, list[Tensor]] = {}
-        self._left = LeftRows(self._cache)
+        self._left = LeftRows(self._cache, self.rows)
         self.hidden_layers = head.hidden_layers
 
     @property
@@ -85,11 +86,15 @@ class RecurrentHeadProposer:
         spans, tokens, rows = [], [], []
         for sequence, states in zip(sequences, hidden, strict=True):
             begin = self._computed[sequence.slot]
+            if self.rows:
+                self.rows.check(sequence.slot, sequence.tokens[1 : begin + 1])
             span = Span(sequence.slot, begin, len(states))
             spans.append(span)
             tokens += sequence.tokens[begin + 1 : span.end + 1]
             rows.append(len(tokens) - 1)
             self._computed[sequence.slot] = span.end
+        if self.rows:
+            self.rows.wrote(tokens, spans)
         states = self._head.enter(torch.cat(list(hidden)))
         return self._head.forward(tokens, states, spans, self._cache, rows)
 
@@ -107,6 +112,8 @@ class RecurrentHeadProposer:
             spans = [Span(sequences[i].slot, ends[i], 1) for i in active]
             for i in active:
                 ends[i] += 1
+            if self.rows:
+                self.rows.wrote(tokens, spans, guessed=True)
             chosen = torch.tensor(active, device=states.device)
             scored, fed = self._head.forward(tokens, states[chosen], spans, self._cache, range(len(tokens)))
             states[chosen] = fed
@@ -126,7 +133,10 @@ class RecurrentHeadProposer:
             nonlocal states
             entering = states[torch.tensor([twig.row for twig in twigs], device=states.device)]
             tokens = [twig.token for twig in twigs]
-            logits, states = self._head.forward(tokens, entering, scratch.spans(twigs), self._cache, range(len(tokens)))
+            spans = scratch.spans(twigs)
+            if self.rows:
+                self.rows.wrote(tokens, spans, guessed=True)
+            logits, states = self._head.forward(tokens, entering, spans, self._cache, range(len(tokens)))
             return logits
 
         return expand

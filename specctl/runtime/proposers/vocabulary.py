@@ -19,6 +19,7 @@ from specctl.errors import SpecctlError
 from specctl.modelinfo.facts import ModelFacts
 from specctl.modelinfo.tokens import TokenTable, token_table
 from specctl.modelinfo.vocabulary import OTHER, SAME, compare_tables, used_ids
+from specctl.runtime.integrity import RowLedger
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.loading import Model
 from specctl.runtime.target import Target, load_tokenizer
@@ -119,7 +120,8 @@ def _plain(text: str) -> str:
 class Translated:
     """A draft behind the interface of `Model` that takes the target's ids and scores only what it may propose."""
 
-    def __init__(self, model: Model, mapping: Mapping) -> None:
+    def __init__(self, model: Model, mapping: Mapping, ledger: RowLedger | None = None) -> None:
+        self._ledger = ledger
         self._model = model
         self._reads = mapping.reads
         self._drafted = mapping.drafted
@@ -135,6 +137,8 @@ class Translated:
 
     def forward(self, token_ids: Sequence[int], spans: Sequence[Span], cache: Any, rows: Sequence[int]) -> Tensor:
         """Logits [len(rows), proposable tokens]."""
+        if self._ledger:
+            self._ledger.wrote(token_ids, spans)
         reads = self._reads
         known = token_ids if reads is None else [reads[t] if t < len(reads) else t for t in token_ids]
         logits = self._model.forward(known, spans, cache, rows)
