@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from specctl.errors import MissingError, SpecctlError
+from specctl.modelinfo.tokens import token_table
 from specctl.runtime import (
     Engine,
     EngineOptions,
@@ -113,7 +114,14 @@ def test_a_draft_with_another_vocabulary_is_refused_with_proof(
     tokenizer = byte_tokenizer()
     tokenizer.add_tokens(["<more>"])
     tokenizer.save_pretrained(folder)
-    with pytest.raises(SpecctlError, match=r"id 258 is '<more>' there and None here"):
+    engine = make_engine(exact(), SpecDecodeConfig(DraftModel(), 4, model=str(folder)), EngineOptions())
+    assert "the added token 258 ('<more>') only the draft has" in engine.notes[0]
+    table = (folder / "tokenizer.json").read_text("utf-8")
+    (folder / "tokenizer.json").write_text(
+        table.replace('"a": 97', '"a": 98').replace('"b": 98', '"b": 97', 1), "utf-8"
+    )
+    token_table.cache_clear()
+    with pytest.raises(SpecctlError, match=r"id 97 is 'a' for the target and 'b' for the draft; 256 of 258 ids agree"):
         make_engine(exact(), SpecDecodeConfig(DraftModel(), 4, model=str(folder)), EngineOptions())
     for file in folder.glob("tokenizer*"):
         file.unlink()
