@@ -36,7 +36,9 @@ def _location(found: Diagnostic, one: Result) -> dict[str, Any]:
 
 
 def _result(found: Diagnostic, one: Result, index: int) -> dict[str, Any]:
-    text = found.message + (f". Help: {found.help}." if found.help else "")
+    text = found.message
+    if found.help:
+        text += f". Help: {found.help}" + ("" if found.help.endswith((".", "?", "!")) else ".")
     return {
         "ruleId": found.code,
         "ruleIndex": index,

@@ -93,12 +93,13 @@ def _of_mapping(value: dict[Any, Any], source: str) -> tuple[str | None, str]:
             for part in listed
         )
         found["trtllm" if marked else "vllm"] = str(names["speculative_config"])
-    if "decoding_type" in names:
-        found["trtllm"] = "decoding_type"
+    inside = [key for key, part in value.items() if isinstance(part, dict) and "decoding_type" in part]
+    if "decoding_type" in names or (inside and "speculative_config" not in names):
+        found["trtllm"] = "decoding_type" if "decoding_type" in names else str(inside[0])
     for name, key in names.items():
         if name in _VLLM_SHORT or name.startswith("speculative_config."):
             found.setdefault("vllm", str(key))
-        elif name.startswith("speculative_") and name != "speculative_config":
+        elif name.startswith("speculative_") and name != "speculative_config" and key not in inside:
             found["sglang"] = str(key)
     if not found and _bare_vllm(value, names):
         found["vllm"] = "num_speculative_tokens" if "num_speculative_tokens" in names else "method"

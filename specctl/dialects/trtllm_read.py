@@ -336,6 +336,12 @@ def _type_fix(name: str, release: str, route: Route) -> Fix | None:
     return Fix(route, right) if right else None
 
 
+def _same_type(name: str, release: str, other: str) -> str | None:
+    """The spelling in another release of what `name` means in this one."""
+    method = type_names(release).get(name)
+    return next((each for each, meant in reversed(type_names(other).items()) if meant == method), name)
+
+
 def _unknown(reading: Reading, key: str, raw: Any, route: Route, name: str, known: list[str]) -> Finding:
     message = f"{name} has no key {key!r} in TensorRT-LLM {reading.release}"
     if key in MOVED:
@@ -343,7 +349,7 @@ def _unknown(reading: Reading, key: str, raw: Any, route: Route, name: str, know
     other = [
         release
         for release in KNOWN_RELEASES[ENGINE]
-        if release != reading.release and any(row.key == key and row.in_release(release) for row in ROWS)
+        if release != reading.release and key in by_key(ROWS, release, _same_type(name, reading.release, release))
     ]
     near = nearest(key, known)
     foreign = explain_key(key, raw, ENGINE)
@@ -366,6 +372,6 @@ def _unknown(reading: Reading, key: str, raw: Any, route: Route, name: str, know
             at_key=True,
             help=f"leave it out; release {other[0]} has it (--release {other[0]})",
         )
-    here = any(row.key == key and row.in_release(reading.release) for row in ROWS)
-    why = "it belongs to another decoding_type" if here else "leave it out"
+    owners = [each for each in type_names(reading.release) if key in by_key(ROWS, reading.release, each)]
+    why = f"it is a key of {' and '.join(owners[:3])}; leave it out" if owners else "leave it out"
     return Finding("SPC005", message, route, at_key=True, help=why, fix=Fix(route, remove=True))

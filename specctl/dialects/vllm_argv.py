@@ -32,12 +32,17 @@ def from_argv(reading: Reading) -> Carrier:
     _, skip, positionals = entry_of(tokens)
     table = flag_table()
     words = [_spelled(token) for token in tokens]
+    for at, word in enumerate(words):
+        right = "--" + word.lstrip("-")
+        if word.startswith("---") and right.split("=", 1)[0] in table:  # said, and read on as it was meant
+            reading.say(unknown_flag(reading, word.split("=", 1)[0], tokens, at))
+            words[at] = right
     options, wrong, positional = parse_options(words[skip:], table | _dotted(words), positionals)
     strays = {misuse.at for misuse in wrong if misuse.kind == "stray"}
     for misuse in wrong:
         if misuse.at - 1 in strays and misuse.kind == "stray":
             continue  # the pieces of one torn value are said once
-        _misuse(reading, misuse, tokens, skip)
+        _misuse(reading, misuse, tokens, skip, _pieces(tokens[skip:], misuse.at, strays))
     _flags(reading, carrier, options, skip)
     for index in positional:  # a word stands above --model and the file
         reading.around.serves(tokens[index + skip])
@@ -67,13 +72,22 @@ def _dotted(tokens: list[str]) -> dict[str, str]:
     return dict.fromkeys(names, "value")
 
 
-def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int) -> None:
+def _pieces(tokens: list[str], at: int, strays: set[int]) -> str:
+    """The JSON whose pieces begin before the stray word `at`, put together again; empty where they make none."""
+    end = at
+    while end in strays:
+        end += 1
+    whole = repaired(" ".join(tokens[max(at - 1, 0) : end]))
+    return f": '{whole[1]}'" if whole and at in strays else ""
+
+
+def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int, whole: str) -> None:
     token = tokens[wrong.at + skip].split("=", 1)[0]
     if wrong.kind == "unknown":
         reading.say(unknown_flag(reading, token, tokens, wrong.at + skip))
         return
     ambiguous = "write the flag in full; the JSON goes to --speculative-config"
-    stray = "quote the whole JSON once, so that it reaches the flag in one piece"
+    stray = "quote the whole JSON once, so that it reaches the flag in one piece" + whole
     reading.say(misused(wrong, (wrong.at + skip,), typed=token, ambiguous=ambiguous, stray=stray))
 
 
@@ -263,14 +277,32 @@ def _other(reading: Reading, each: Given, skip: int) -> None:
     clean = repaired(each.value) if "{" in each.value else None
     text = clean[1] if clean else each.value
     if _looks_like_setting(text):
-        reading.say(
-            Finding(
-                "SPC325",
-                f"{each.flag} holds what looks like a setting of speculation; there it has no effect",
-                (each.value_at + skip,),
-                help=f"give it to --speculative-config '{text}'",
-            )
-        )
+        reading.say(_under_another_flag(each, text, clean[0] if clean else "", (each.value_at + skip,)))
+
+
+def _under_another_flag(each: Given, text: str, damage: str, route: Route) -> Finding:
+    """The finding for a setting that another flag got, with all that is wrong in it."""
+    notes = []
+    try:
+        json.loads(each.value or "")
+        fate, severity = "there it has no effect", None
+    except (ValueError, RecursionError):
+        fate, severity = "there it has no effect, and it is not even JSON", "error"
+        notes.append(damage)
+    known = [row.key for row in ROWS]
+    for key in json.loads(text):
+        if key.replace("-", "_") not in known:
+            near = nearest(key, known)
+            notes.append(f"it has no key {key!r}" + (f"; did you mean {near!r}?" if near else ""))
+            text = text.replace(json.dumps(key), json.dumps(near or key))
+    return Finding(
+        "SPC325",
+        f"{each.flag} holds what looks like a setting of speculation; {fate}",
+        route,
+        help=f"give it to --speculative-config '{text}'",
+        notes=tuple(notes),
+        severity=severity,
+    )
 
 
 def _typed(text: str) -> Any:

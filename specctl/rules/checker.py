@@ -185,7 +185,9 @@ def _untold(document: Document, seen: str, release: str | None, around: Surround
                 "SPC013",
                 f"this holds no setting of speculation that specctl knows: {seen}",
                 (),
-                help="name the engine with --engine, or the spelling with --dialect",
+                help="write the setting into it"
+                if seen == "it is empty"
+                else "name the engine with --engine, or the spelling with --dialect",
             )
         )
     return reading

@@ -96,7 +96,13 @@ def from_bytes(source: str, data: bytes) -> Document:
     form = "json" if source.endswith(".json") else "yaml"
     if len(data) > MAX_BYTES:
         document = Document(source, "", form)
-        document.refuse(Problem("SPC001", f"{source} is larger than {MAX_BYTES >> 20} MiB; no settings file is"))
+        document.refuse(
+            Problem(
+                "SPC001",
+                f"{source} is larger than {MAX_BYTES >> 20} MiB; no settings file is",
+                help="name the file that holds the setting",
+            )
+        )
         return document
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         document = Document(source, "", form)

@@ -136,6 +136,9 @@ def is_option(token: str) -> bool:
 def owner(token: str) -> tuple[str, str] | None:
     """Which engine's setting flag a token is, and its full name where that is plain; None for any other token."""
     base = token.split("=", 1)[0]
+    if base.startswith("---"):  # a dash too many; the reader says so
+        found = owner("--" + base.lstrip("-"))
+        return (found[0], base) if found else None
     if base == "-sc" or base.startswith("-sc."):
         return ("vllm", "--speculative-config" if base == "-sc" else base)
     if not base.startswith("-"):

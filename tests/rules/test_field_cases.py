@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from specctl.rules.checker import check
+from specctl.source.flags import extract
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -79,6 +80,7 @@ def test_f01_json_split_on_blanks() -> None:
     report = vllm_argv("-sc", '\'{"model":', '"org/assistant",', '"num_speculative_tokens":', "4}'")
     assert report.verdict == "refuses"
     assert "split" in said(report)
+    assert '{"model": "org/assistant", "num_speculative_tokens": 4}' in said(report)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +101,10 @@ def test_f02_f03_f04_transport_damage(value: str, words: str) -> None:
 def test_f05_old_prefix_and_four_dashes() -> None:
     report = vllm({"method": "ngram", "num_speculative_tokens": 10, "ngram_prompt_lookup_max": 10})
     assert "prompt_lookup_max" in (report.diagnostics[0].help or "")
-    report = vllm_argv("----speculative-config", json.dumps(NGRAM))
+    report = vllm_argv("----speculative-config", json.dumps(NGRAM | {"ngram_prompt_lookup_max": 10}))
     assert "two dashes" in said(report)
+    assert "prompt_lookup_max" in said(report)
+    assert extract(["validate-config", "----speculative-config", "{}"]).taken[0].engine == "vllm"
 
 
 def test_f06_one_bound_is_used_for_both() -> None:
@@ -136,7 +140,12 @@ def test_f08_invented_keys() -> None:
 
 def test_f09_three_mistakes_in_one_line() -> None:
     value = '{{"method":"eagle3","model":"org/head","enforce_eager":true,"num_speculative_tokrns":5}}'
-    assert "--speculative-config" in said(vllm_argv("--additional-config", value))
+    report = vllm_argv("--additional-config", value)
+    assert report.verdict == "refuses"
+    assert "--speculative-config" in said(report)
+    notes = " ".join(note for each in report.diagnostics for note in each.notes)
+    assert "doubled braces" in notes
+    assert "'num_speculative_tokrns'; did you mean 'num_speculative_tokens'?" in notes
     assert "doubled braces" in said(vllm_argv("--speculative-config", value))
 
 

@@ -192,3 +192,23 @@ def test_the_command_line_keeps_the_file(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr()
     assert out.out == MOVED
     assert "TensorRT-LLM 1.2.1 refuses" not in out.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "release", "help_text"),
+    [
+        ("decoding_type: Eagle, max_matching_ngram_size: 3", "1.2.1", "it is a key of NGram; leave it out"),
+        ("decoding_type: Eagle, sa_config: {}", "1.2.1", "leave it out; release 1.4.0rc0 has it (--release 1.4.0rc0)"),
+        ("decoding_type: Draft_Target, eagle3_one_model: true", "1.4.0rc0", "leave it out"),
+    ],
+)
+def test_a_key_of_another_type_or_release(setting: str, release: str, help_text: str) -> None:
+    text = f"speculative_config: {{max_draft_len: 3, speculative_model: d, {setting}}}"
+    report = check(text, engine="trtllm", release=release)
+    assert [each.help for each in report.diagnostics if each.code == "SPC005"] == [help_text]
+
+
+def test_the_engine_is_told_by_the_type_below_a_wrong_key() -> None:
+    report = check("speculative_decoding_config: {decoding_type: MTP, num_nextn_predict_layers: 3}")
+    assert report.engine == "trtllm"
+    assert "did you mean speculative_config?" in [each.help for each in report.diagnostics]
