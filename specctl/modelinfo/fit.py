@@ -97,9 +97,14 @@ def _verifier(pair: Pair) -> Iterator[Check]:
     named = pair.draft.verifier or pair.draft.config.get("base_model_name_or_path")
     if not isinstance(named, str) or not named:
         return
-    same = _last(named) in (_last(pair.target.name), pair.target.path.name)
+    same = is_named(named, pair.target.name) or _last(named) == pair.target.path.name
     told = f"the draft was trained for {named}"
     yield Check("trained for", OK if same else NOTE, told if same else f"{told}; the target is {pair.target.name}")
+
+
+def is_named(verifier: str, target: str) -> bool:
+    """Whether a draft that was trained for ``verifier`` was for ``target``, by the last part of the names."""
+    return _last(verifier) == _last(target)
 
 
 def _last(name: str) -> str:
@@ -147,15 +152,33 @@ def _sizes_differ(pair: Pair, one: int, other: int) -> Check:
     return Check("vocabulary", NOTE, f"{told}; both tokenizers use {used}, the rest is padding ({engines})")
 
 
+def has_map(draft: ModelFacts) -> bool | None:
+    """Whether a checkpoint maps its own vocabulary to the target's; None where its tensors are not known."""
+    names = tensor_names(draft.path)
+    return None if names is None else any(name.rsplit(".", 1)[-1] in ("d2t", "t2d") for name in names)
+
+
 def _map(pair: Pair, small: int, full: int) -> Check:
     held = shapes(pair.draft.path)
     if held is None:
         return Check("vocabulary map", SKIPPED, "the draft has no safetensors headers to read")
-    if "d2t" not in held and "t2d" not in held:
+    if not has_map(pair.draft):
         return Check("vocabulary map", FAIL, f"the draft knows {small} of {full} tokens, but holds no map (d2t or t2d)")
     wrong = "d2t" in held and held["d2t"] != (small,)
     told = f"d2t has the shape {list(held['d2t'])}" if wrong else f"{small} of {full} tokens are drafted"
     return Check("vocabulary map", FAIL if wrong else OK, told + (f"; wanted [{small}]" if wrong else ""))
+
+
+def made_for_width(head: ModelFacts) -> int | None:
+    """The width of the states that a head reads, as its config states it; its own where it names no other."""
+    own = layer_config_of(head.text).get("hidden_size")
+    return head.number("target_hidden_size") or (own if isinstance(own, int) else None)
+
+
+def widths(target: ModelFacts, head: ModelFacts) -> tuple[int, int] | None:
+    """The target's width and the one that a head was made for, where both are known and differ."""
+    ours, theirs = target.hidden_size, made_for_width(head)
+    return (ours, theirs) if ours and theirs and ours != theirs else None
 
 
 def _width(pair: Pair) -> Iterator[Check]:
@@ -164,7 +187,7 @@ def _width(pair: Pair) -> Iterator[Check]:
     if not pair.is_head or wanted is None:
         return
     stated = pair.draft.number("backbone_hidden_size") if is_assistant(pair.draft) else None
-    stated = stated or pair.draft.number("target_hidden_size") or pair.number("hidden_size")
+    stated = stated or made_for_width(pair.draft)
     if stated is not None and stated != wanted:
         yield Check("hidden size", FAIL, f"the head is made for states of {stated}, the target's have {wanted}")
         return

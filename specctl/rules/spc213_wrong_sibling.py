@@ -14,6 +14,7 @@ Bad:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
+from specctl.modelinfo.fit import widths
 
 NEEDS = ("target", "draft")
 SEVERITY = "warning"
@@ -34,11 +35,11 @@ def check(reading: Reading) -> Iterator[Finding]:
     """The head's `target_hidden_size`, else its own width, against the target's."""
     target, draft = reading.around.target_facts, reading.notes["draft"]
     assert target is not None
-    made_for = draft.number("target_hidden_size") or draft.hidden_size
-    if made_for and target.hidden_size and made_for != target.hidden_size:
+    differ = widths(target, draft)
+    if differ:
         yield Finding(
             "SPC213",
-            f"the head was made for a target of width {made_for}, this target has {target.hidden_size}",
+            f"the head was made for a target of width {differ[1]}, this target has {differ[0]}",
             (),
             help="use the head that was trained for exactly this target",
         )

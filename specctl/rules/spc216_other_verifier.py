@@ -14,6 +14,7 @@ Bad:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
+from specctl.modelinfo.fit import is_named
 
 NEEDS = ("target", "draft")
 SEVERITY = "warning"
@@ -32,7 +33,7 @@ def applies(reading: Reading) -> bool:
 def check(reading: Reading) -> Iterator[Finding]:
     """The recorded name against the target's."""
     verifier, target = reading.notes["draft"].verifier, reading.around.target
-    if verifier and target and verifier.rstrip("/").rsplit("/", 1)[-1] != target.rstrip("/").rsplit("/", 1)[-1]:
+    if verifier and target and not is_named(verifier, target):
         yield Finding(
             "SPC216",
             f"the head was trained for {verifier}, the target is {target}",

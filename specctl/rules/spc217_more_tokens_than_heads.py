@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from specctl.diagnostics import Fix
 from specctl.dialects.reading import Finding, Reading
+from specctl.modelinfo.depth import trained_depth
 
 ENGINES = ("vllm", "specctl")
 NEEDS = ("draft",)
@@ -30,7 +31,8 @@ def applies(reading: Reading) -> bool:
 
 def check(reading: Reading) -> Iterator[Finding]:
     """Count against heads; the engine does not compare them."""
-    heads, count = reading.notes["draft"].number("num_heads", "medusa_num_heads"), reading.effective.get(KEY)
+    found, count = trained_depth(reading.notes["draft"], "medusa"), reading.effective.get(KEY)
+    heads = found[0] if found else 0
     if heads and count and count > heads:
         yield Finding(
             "SPC217",

@@ -6,7 +6,7 @@ accepted."""
 from collections.abc import Iterator
 
 from specctl.dialects.reading import FAILS, Finding, Reading
-from specctl.modelinfo.weights import tensor_names
+from specctl.modelinfo.fit import has_map
 
 NEEDS = ("draft",)
 
@@ -22,10 +22,7 @@ def check(reading: Reading) -> Iterator[Finding]:
     draft = reading.notes["draft"]
     target = reading.around.target_facts
     small, full = draft.number("draft_vocab_size"), draft.vocab_size or (target.vocab_size if target else None)
-    names = tensor_names(draft.path)
-    if names is None or full is None or small >= full:
-        return
-    if not any(name.rsplit(".", 1)[-1] in ("d2t", "t2d") for name in names):
+    if full is not None and small < full and has_map(draft) is False:
         yield Finding(
             "SPC219",
             f"the head drafts {small} of {full} tokens, but its checkpoint holds no map (d2t or t2d)",

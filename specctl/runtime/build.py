@@ -14,6 +14,7 @@ from specctl.runtime.draft_length import make_draft_length
 from specctl.runtime.engine import Engine
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.options import EngineOptions
+from specctl.runtime.pair_notes import pair_notes
 from specctl.runtime.proposers import Slots, make_proposer
 from specctl.runtime.target import Target
 from specctl.spec.config import Acceptance, SpecDecodeConfig
@@ -37,7 +38,9 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
         spec = replace(spec, acceptance=Acceptance(method="coupled"))
     k = proposer.num_speculative_tokens
     length = make_draft_length(spec, k, measured=options.measured_length)
-    return Engine(target, proposer, options, make_verifier(spec, k), length)
+    engine = Engine(target, proposer, options, make_verifier(spec, k), length)
+    engine.remarks = pair_notes(target, spec, k)
+    return engine
 
 
 def top_margin(target: Target, token_ids: Sequence[int]) -> float:

@@ -55,6 +55,7 @@ class Engine:
         self.max_model_len = min(options.max_model_len or target.max_model_len, target.max_model_len)
         self.stats = SpecStats()
         self.times = StepTimes()
+        self.remarks: tuple[str, ...] = ()
         self._length: DraftLength = length or Fixed(proposer.num_speculative_tokens if proposer else 0)
         self._verifier: Verifier = verifier or (Coupled() if options.coupled else Standard())
         self._options = options
@@ -114,7 +115,7 @@ class Engine:
     @property
     def notes(self) -> tuple[str, ...]:
         """Where this run does otherwise than the setting or its engine; to be told to the user."""
-        own = self._drafting.proposer.notes if self._drafting.proposer else ()
+        own = (*(self._drafting.proposer.notes if self._drafting.proposer else ()), *self.remarks)
         if not self._options.prefix_caching or self.prefix_caching:
             return own
         whose = "the draft needs the target's states of the whole prompt" if self._cache.prefixes_can_be_shared else ""

@@ -177,6 +177,7 @@ def test_prediction_layers_are_counted_in_config_and_tensors(
     names: list[str], found: int, methods: list[str], tmp_path: Path
 ) -> None:
     config = SIZES | {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
+    names = ["model.layers.0.input_layernorm.weight", *names]
     about = describe(folder(tmp_path / "m", config, PIECES, dict.fromkeys(names, (1,))))
     assert about["mtp_layers"] == {"declared": 1, "found": found}
     assert about["methods"] == ["ngram", "suffix", "draft_model", *methods]

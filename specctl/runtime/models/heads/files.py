@@ -153,7 +153,13 @@ def draft_vocabulary(files: HeadFiles, size: int) -> Tensor | None:
                 "that says which"
             )
         return None
-    ids = torch.arange(size, device=files.target.device) + files.weights.integers("d2t", size)
+    stored = files.weights.integers("d2t", size)
+    ids = torch.arange(size, device=files.target.device) + stored
+    if _stored_as_ids(files, stored, ids):
+        raise DamagedError(
+            f"{files.folder}: tensor 'd2t' holds token ids, where offsets (id minus row) are meant",
+            help="export the head again with d2t = ids - arange; `specctl inspect --probe` shows what it accepts then",
+        )
     wrong = ids[(ids < 0) | (ids >= files.target.vocab_size)]
     if len(wrong):
         raise DamagedError(
@@ -161,3 +167,18 @@ def draft_vocabulary(files: HeadFiles, size: int) -> Tensor | None:
             help="this head is for a target with another vocabulary",
         )
     return ids
+
+
+def _stored_as_ids(files: HeadFiles, stored: Tensor, ids: Tensor) -> bool:
+    """Whether a vocabulary map makes sense as ids alone: told by the mask ``t2d`` where there is one, else by ids that
+    ascend within the vocabulary while the offsets lead beyond it.
+    """
+    full = files.target.vocab_size
+    inside = bool((stored >= 0).all()) and bool((stored < full).all()) and bool((stored.diff() > 0).all())
+    if not inside:
+        return False
+    if "t2d" in files.weights:
+        drafted = files.weights.stored("t2d").to(device=stored.device, dtype=torch.bool)
+        fits = len(drafted) == full and bool(drafted[stored].all())
+        return fits and not (bool((ids < full).all()) and bool(drafted[ids.clamp(max=full - 1)].all()))
+    return bool((ids >= full).any())
