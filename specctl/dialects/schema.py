@@ -12,6 +12,8 @@ from typing import Any
 from specctl.dialects import own_schema, sglang, trtllm, vllm
 from specctl.dialects.field import Field
 from specctl.dialects.foreign import title
+from specctl.dialects.trtllm_keys import ROOT_KEYS
+from specctl.dialects.trtllm_line import is_new
 from specctl.spec.release import KNOWN_RELEASES
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -58,24 +60,44 @@ def _head(name: str, about: str) -> dict[str, Any]:
 
 
 def for_vllm(release: str) -> dict[str, Any]:
-    """The object of `--speculative-config`."""
-    body = of_rows(
-        (row for row in vllm.ROWS if row.in_release(release)),
-        examples=[{"method": "ngram", "num_speculative_tokens": 4}],
-    )
+    """The object of `--speculative-config`, or a `--config` YAML that holds it beside other flags."""
+    body = of_rows(row for row in vllm.ROWS if row.in_release(release))
     body["properties"]["method"] = {"enum": list(vllm.METHOD_NAMES), "description": "how tokens are drafted"}
-    return _head(f"vllm-{release}", f"vLLM {release}: --speculative-config") | body
+    nested = {**body, "type": ["object", "string", "null"], "description": "the setting, nested or as JSON text"}
+    file = {
+        "speculative-config": nested,
+        "speculative_config": nested,
+        "spec-method": {"enum": list(vllm.METHOD_NAMES), "description": "method, beside the other flags"},
+        "spec-model": {"type": "string", "description": "model, beside the other flags"},
+        "spec-tokens": {"type": "integer", "minimum": 1, "description": "num_speculative_tokens, beside the others"},
+    }
+    return _head(f"vllm-{release}", f"vLLM {release}: --speculative-config, or a --config YAML with it") | {
+        "type": "object",
+        "properties": body["properties"] | file,
+        # A file of flags has others, too; the setting alone has its own keys only.
+        "if": {"anyOf": [{"required": [key]} for key in file]},
+        "else": {"propertyNames": {"enum": list(body["properties"])}},
+        "examples": [
+            {"method": "ngram", "num_speculative_tokens": 4},
+            {"model": "org/target", "speculative-config": {"method": "ngram", "num_speculative_tokens": 4}},
+        ],
+    }
 
 
 def for_sglang(release: str) -> dict[str, Any]:
     """The flags of a `--config` YAML; other flags may stand beside them."""
-    rows = {row.key.replace("_", "-"): of_row(row) for row in sglang.ROWS}
+    rows = {name.replace("_", "-"): of_row(row) for row in sglang.ROWS for name in (row.key, *row.aliases)}
     rows["speculative-algorithm"] = {
         "type": "string",
         "description": "how tokens are drafted",
         "examples": list(sglang.ALGORITHMS),
     }
-    return _head(f"sglang-{release}", f"SGLang {release}: --config YAML") | {"type": "object", "properties": rows}
+    return _head(f"sglang-{release}", f"SGLang {release}: --config YAML") | {
+        "type": "object",
+        "properties": rows,
+        "propertyNames": {"if": {"pattern": "^speculative"}, "then": {"enum": list(rows)}},
+        "examples": [{"model-path": "org/target", "speculative-algorithm": "NGRAM"}],
+    }
 
 
 def for_trtllm(release: str) -> dict[str, Any]:
@@ -85,7 +107,15 @@ def for_trtllm(release: str) -> dict[str, Any]:
         body = of_rows(row for row in trtllm.ROWS if row.in_release(release) and row.for_method(name))
         body["properties"]["decoding_type"] = {"const": name}
         kinds.append(body | {"required": ["decoding_type"], "title": name})
-    root = {"type": "object", "properties": {"speculative_config": {"oneOf": kinds}}}
+    setting: dict[str, Any] = {"oneOf": kinds, "description": "the one setting of speculation"}
+    if is_new(release):
+        setting["oneOf"] = [*kinds, {"type": "null", "title": "off"}]
+    root = {
+        "type": "object",
+        "properties": {"speculative_config": setting},
+        "propertyNames": {"enum": ["speculative_config", *sorted(ROOT_KEYS)]},
+        "examples": [{"speculative_config": {"decoding_type": "MTP"}}],
+    }
     return _head(f"trtllm-{release}", f"TensorRT-LLM {release}: --config YAML") | root
 
 

@@ -45,3 +45,31 @@ def test_a_typo_does_not_fit() -> None:
     wrong = {"method": "ngram", "num_speculative_tokns": 3}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, MADE["vllm-0.31.0.schema.json"])
+
+
+NGRAM = {"method": "ngram", "num_speculative_tokens": 3}
+TYPED = {"decoding_type": "MTP"}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "fits"),
+    [
+        ("vllm-0.31.0", NGRAM, True),
+        ("vllm-0.31.0", {"model": "org/t", "max-model-len": 4096, "speculative-config": NGRAM}, True),
+        ("vllm-0.31.0", {"speculative_config": json.dumps(NGRAM), "port": 8000}, True),
+        ("vllm-0.31.0", {"spec-method": "ngram", "spec-tokens": 3, "tensor-parallel-size": 2}, True),
+        ("vllm-0.31.0", {"speculative-config": NGRAM | {"promt": 1}}, False),
+        ("vllm-0.31.0", {"spec-method": "NGRAM", "spec-tokens": 3}, False),
+        ("sglang-0.5.22", {"model-path": "org/t", "speculative-algorithm": "NGRAM", "tp-size": 2}, True),
+        ("sglang-0.5.22", {"speculative-draft-model": "org/d", "speculative-algorithm": "EAGLE3"}, True),
+        ("sglang-0.5.22", {"speculative-num-step": 3}, False),
+        ("sglang-0.5.22", {"speculative_num_steps": 3}, False),
+        ("trtllm-1.2.1", {"max_batch_size": 8, "speculative_config": TYPED}, True),
+        ("trtllm-1.2.1", {"speculative_decoding_config": TYPED}, False),
+        ("trtllm-1.2.1", {"speculative_config": None}, False),
+        ("trtllm-1.4.0rc0", {"speculative_config": None}, True),
+        ("trtllm-1.4.0rc0", {"speculative_config": TYPED | {"mtp_eagle_one_model": True}}, False),
+    ],
+)
+def test_files_as_people_keep_them(name: str, file: Any, fits: bool) -> None:
+    assert jsonschema.Draft202012Validator(MADE[f"{name}.schema.json"]).is_valid(file) is fits
