@@ -19,10 +19,11 @@ from specctl.resources import bundled_model
 from specctl.runtime import Target, load_target
 from specctl.runtime.probe import AS_IT_IS, measure, probe
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Eagle
+from specctl.spec.methods import DraftModel, Eagle, Eagle3
 
 Edit = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 EAGLE = str(bundled_model("demo-eagle"))
+EAGLE3 = str(bundled_model("demo-eagle3"))
 DRAFT = str(bundled_model("demo-draft"))
 
 
@@ -106,6 +107,30 @@ def test_prompts_without_the_chat_template_are_told_by_the_probe() -> None:
     found = probe(demo(), setting, plain, ("with the chat template", prompts()), max_tokens=32)
     assert found.restored is not None
     assert found.restored.cause == "chat template"
+
+
+def ids_for_offsets(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return tensors | {"d2t": tensors["d2t"] + torch.arange(len(tensors["d2t"]))}
+
+
+def crossed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    names = [f"midlayer.self_attn.{part}_proj.weight" for part in "qkv"]
+    return tensors | {name: torch.cat(tensors[name].chunk(2, dim=1)[::-1], dim=1) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("edit", "cause", "change"),
+    [
+        (ids_for_offsets, "tokenizer", "d2t read as token ids, not as offsets"),
+        (crossed, "input order", "the halves of the first layer (token, hidden state) exchanged"),
+    ],
+)
+def test_faults_of_an_eagle3_head_are_named(edit: Edit, cause: str, change: str, tmp_path: Path) -> None:
+    setting = SpecDecodeConfig(Eagle3(), 1, model=copy(tmp_path / "head", EAGLE3, edit))
+    found = probe(demo(), setting, prompts()[:8], max_tokens=24)
+    assert found.restored is not None
+    assert (found.restored.cause, found.restored.change) == (cause, change)
+    assert found.broken == (cause == "tokenizer")  # the loader refuses ids; the other one accepts a little
 
 
 def test_a_sound_head_is_left_alone() -> None:
