@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Reading
-from specctl.dialects.sglang_resolve import TRIPLE
 
+TRIPLE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 # Kinds of devices that the rules tell apart, and other GPUs that they treat alike.
 _KNOWN = re.compile(
     r"(g?[bh]|a|l|t|v|p|rtx ?|gtx ?|quadro|titan|mi|gfx|m|dgx|orin|thor)\W?\w*\d|cpu|[xn]pu|pvc|bmg|ascend"
