@@ -43,5 +43,6 @@ def _looked_at(reading: Reading, value: Value) -> bool:
 
 def _fix(value: Value) -> Fix | None:
     low = value.row.minimum
-    small = low is not None and value.value < low and value.row.kind == "int" and value.key != "num_speculative_tokens"
+    counts = ("num_speculative_tokens", "max_draft_len")  # their least value drafts nothing, or next to nothing
+    small = low is not None and value.value < low and value.row.kind == "int" and value.key not in counts
     return Fix(value.route, int(low)) if small and low is not None else None

@@ -48,7 +48,9 @@ def check(reading: Reading) -> Iterator[Finding]:
             continue
         why = _why(reading, key, value.value)
         if why:
-            fix = Fix(value.route, remove=True)
+            # The width of a tree cannot go before the tree.
+            bound = key == "dynamic_tree_max_topK" and reading.get("use_dynamic_tree")
+            fix = None if bound else Fix(value.route, remove=True)
             yield Finding("SPC158", f"{key} {why}", value.route, at_key=True, help="leave it out", fix=fix)
     yield from _gates(reading)
 

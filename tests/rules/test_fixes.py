@@ -94,3 +94,18 @@ def test_the_message_alone_says_what_to_change(engine: str, release: str | None,
     assert found.help
     assert found.message
     assert found.span is not None
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ("max_draft_len: -1", "max_draft_len is -1"),
+        ("max_draft_len: 4, use_dynamic_tree: true, dynamic_tree_max_topK: 4", "dynamic_tree_max_topK has no effect"),
+    ],
+)
+def test_no_fix_is_offered_that_leaves_the_setting_refused(keys: str, named: str) -> None:
+    text = f"speculative_config: {{decoding_type: Eagle, speculative_model: d, {keys}}}"
+    found = [each for release in ("1.2.1", "1.4.0rc0") for each in check(text, release=release).diagnostics]
+    about = [each for each in found if each.message.startswith(named)]
+    assert about
+    assert not [each.fix for each in about if each.fix is not None]
