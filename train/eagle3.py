@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -53,9 +52,9 @@ def train(arguments: argparse.Namespace) -> None:
     folder = arguments.recording or out / "recording"
     if not (folder / FACTS).is_file():
         longest = arguments.longest_prompt
-        source = arguments.prompts and file_prompts(target, arguments.prompts, longest)
-        prompts = source or corpus_prompts(target, longest=longest)
-        record(target, islice(prompts, arguments.count), arguments.count, arguments.output_len, folder, longest)
+        given = arguments.prompts and file_prompts(target, arguments.prompts, longest)
+        record(target, given or corpus_prompts(target, longest=longest), arguments.count, arguments.output_len, folder,
+               longest, f"of `{arguments.prompts.name}`" if arguments.prompts else None)  # fmt: skip
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     if facts.get("layers") != list(layers):
         save_states(folder, target, layers)

@@ -119,15 +119,26 @@ def save_states(folder: Path, target: Target, layers: Sequence[int]) -> None:
     path.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
-def record(target: Target, prompts: Iterable[list[int]], count: int, max_tokens: int, out: Path, longest: int) -> None:
-    """Let the target answer `count` prompts; says how far it is."""
+def record(
+    target: Target,
+    prompts: Iterable[list[int]],
+    count: int,
+    max_tokens: int,
+    out: Path,
+    longest: int,
+    source: str | None = None,
+) -> None:
+    """Let the target answer `count` prompts; says how far it is. `source`: where the prompts are from, as a card says
+    it; without one they are the corpus's.
+    """
     begun, found = time.monotonic(), []
     for answer in answers(target, islice(prompts, count), max_tokens, longest):
         found.append(answer)
         if len(found) % 500 == 0:
             print(f"{len(found)} answers, {time.monotonic() - begun:.0f} s", flush=True)
     seconds = round(time.monotonic() - begun, 1)
-    save_answers(out, found, {"target": target.name, "max_tokens": max_tokens, "seconds": seconds})
+    facts = {"target": target.name, "dtype": target.dtype, "max_tokens": max_tokens, "seconds": seconds}
+    save_answers(out, found, facts | ({} if source is None else {"prompts": source}))
 
 
 def main() -> None:

@@ -90,6 +90,9 @@ def test_a_card_tells_the_figures_that_lie_beside_it(name: str) -> None:
     assert f"{facts['tokens_seen']} tokens seen" in card
     assert f"{found['mean_acceptance_length']:.2f}" in card
     assert found["outputs_identical_to_plain"] == found["prompts"]
+    alike = facts["steps"] == 1029
+    assert ("in the same order" in card) is alike
+    assert ("in another order" in card) is not alike
 
 
 def test_all_bundled_files_stay_small() -> None:

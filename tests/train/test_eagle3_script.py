@@ -33,6 +33,8 @@ def test_a_head_for_another_target_comes_with_its_figures(tmp_path: Path, monkey
     found = json.loads((out / "evaluation.json").read_text("utf-8"))
     assert found["outputs_identical_to_plain"] == found["prompts"] == 4
     card = (out / "README.md").read_text("utf-8")
+    assert "answered 12 prompts of `prompts.jsonl`" in card
+    assert "train/corpus" not in card
     for category in ("coding", "math", "summarization", "writing"):
         assert f"| {category} |" in card
     assert json.loads((out / "training.json").read_text("utf-8"))["steps"] == 3

@@ -70,7 +70,7 @@ def measure(methods: list[str], out: Path, recording: Path) -> None:
         folder = out / folder_name(name)
         found = evaluate(target, name, str(folder), plain=plain, max_tokens=OUTPUT_LEN)
         (folder / "evaluation.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        write_card(folder, facts, f"python -m train.heads --recording FOLDER --only {name}")
+        write_card(folder, facts, f"python -m train.heads --recording FOLDER --only {name}", shared=True)
         print(f"{name}: {found['mean_acceptance_length']:.2f} at k = {found['k']}", flush=True)
 
 

@@ -32,9 +32,8 @@ It is of use with that target alone, whose embedding it borrows unless it has it
 
 ## Training
 
-`{target}` answered {answers} prompts that `train/corpus` generates (seed 43001), greedily: {recording} tokens with
-their prompts, {answer_tokens} of them answers. No prompt shares a run of 12 tokens with a bench prompt. All heads of a
-target are trained on the same tokens in the same order; how many each has seen stands below.
+`{target}` answered {answers} prompts {source}, greedily: {recording} tokens with their prompts, {answer_tokens} of
+them answers.{shared}
 
 Loss: cross-entropy with the target's own distribution on answer tokens{loss}.
 
@@ -44,11 +43,18 @@ with other work; seed {seed}. AdamW, bfloat16 products over float32 weights, ave
     {command}
 """
 
+CORPUS = "that `train/corpus` generates (seed 43001), none of which shares a run of 12 tokens with a bench prompt"
+SHARED = "All heads of `{target}` learn from this one recording, but not all from as many tokens of it: this one saw {seen}. "
+IN_ONE_GO = "The heads that were trained in one go took the answers in the same order, this one among them."
+GONE_ON = (
+    "Its later steps took the answers in another order than the heads that were trained in one go, so its figures and "
+    "theirs are not of equal training."
+)
 LOSSES = dict.fromkeys(("eagle", "eagle3", "mtp"), ", and the distance to its next final state")
 
 
-def write_card(folder: Path, recording: Figures, command: str) -> None:
-    """README.md of one head."""
+def write_card(folder: Path, recording: Figures, command: str, *, shared: bool = False) -> None:
+    """README.md of one head. `shared`: other heads of its target are trained from the same recording."""
     facts = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     found = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     method = facts["method"]
@@ -64,6 +70,8 @@ def write_card(folder: Path, recording: Figures, command: str) -> None:
         parameters=facts["parameters"],
         steps=facts["steps"],
         seen=facts["tokens_seen"],
+        source=recording.get("prompts", CORPUS),
+        shared=_shared(facts) if shared else "",
         seconds=facts["seconds"],
         threads=facts["threads"],
         machine=facts["machine"],
@@ -73,12 +81,18 @@ def write_card(folder: Path, recording: Figures, command: str) -> None:
     if "schedule_steps" in facts:
         head += f"\nThe learning rate followed a schedule of {facts['schedule_steps']} steps that was ended early.\n"
     if "gone_on_after_steps" in facts:
+        first = facts["gone_on_after_steps"]
         head += (
-            f"\nThe first {facts['gone_on_after_steps']} steps, then `--go-on`: half the learning rate, an "
+            f"\nThe first {first} steps, then {facts['steps'] - first} more with `--go-on`: half the learning rate, an "
             "average half as long, five times the weight on cross-entropy.\n"
         )
     parts = [head, _acceptance(found), _files(folder)]
     (folder / "README.md").write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
+
+
+def _shared(facts: Figures) -> str:
+    order = GONE_ON if "gone_on_after_steps" in facts else IN_ONE_GO
+    return "\n\n" + SHARED.format(target=facts["target"], seen=facts["tokens_seen"]) + order
 
 
 def _acceptance(found: Figures) -> str:
