@@ -32,8 +32,8 @@ It is of use with that target alone, whose embedding it borrows unless it has it
 
 ## Training
 
-`{target}` answered {answers} prompts {source}, greedily: {recording} tokens with their prompts, {answer_tokens} of
-them answers.{shared}
+`{target}` answered {answers} prompts {source}, greedily: {recording} tokens with their prompts, {answer_tokens} of them
+answers.{shared}
 
 Loss: cross-entropy with the target's own distribution on answer tokens{loss}.
 
@@ -44,7 +44,7 @@ with other work; seed {seed}. AdamW, bfloat16 products over float32 weights, ave
 """
 
 CORPUS = "that `train/corpus` generates (seed 43001), none of which shares a run of 12 tokens with a bench prompt"
-SHARED = "All heads of `{target}` learn from this one recording, but not all from as many tokens of it: this one saw {seen}. "
+SHARED = "All heads of `{target}` learn from this one recording, but not all from as many tokens: this one saw {seen}. "
 IN_ONE_GO = "The heads that were trained in one go took the answers in the same order, this one among them."
 GONE_ON = (
     "Its later steps took the answers in another order than the heads that were trained in one go, so its figures and "
