@@ -77,15 +77,15 @@ class Probe:
     def text(self) -> str:
         """The answer in a sentence."""
         base, found = self.rows[0], self.restored
-        state = "cannot be loaded" if base.error else f"accepts {_share(base)} of its first tokens"
+        state = f"cannot be loaded ({base.error})" if base.error else f"accepts {_share(base)} of its first tokens"
         if found is not None:
             better = f"{_share(found)} with {found.change}"
             verb = "it accepts" if self.broken else "it would accept"
             return f"the draft {state} as it is; {verb} {better}. Cause: {found.cause}"
         if not self.broken:
             return f"the draft {state}, and no change makes it better"
-        names = ", ".join(name for name, _ in self.alarm.causes) if self.alarm else "see its error"
-        return f"the draft {state} as it is, and no change that was tried restores it. What is left: {names}"
+        left = f". What is left: {', '.join(name for name, _ in self.alarm.causes)}" if self.alarm else ""
+        return f"the draft {state} as it is, and no change that was tried restores it{left}"
 
     def as_dict(self) -> dict[str, Any]:
         """The form of reports."""

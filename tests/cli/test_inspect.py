@@ -63,3 +63,18 @@ def test_folders_that_are_no_checkpoint(
         (tmp_path / "config.json").write_text(text, "utf-8")
     assert run(["inspect", str(tmp_path)]) == status
     assert "config.json" in capsys.readouterr().err
+
+
+def test_a_probe_measures_and_answers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "prompts.jsonl"
+    file.write_text(json.dumps({"prompt": "Write a story about a cat."}) + "\n", "utf-8")
+    words = ["inspect", "demo", "--draft", "demo-medusa", "--probe", "--prompts", str(file)]
+    assert run([*words, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["probe"]
+    assert [row["cause"] for row in found["rows"]] == ["as it is", "chat template"]
+    assert found["rows"][0]["num_drafts"] > 5
+    assert found["alarm"] is None
+    assert run(["inspect", "demo-draft", "--draft", "demo-eagle", "--probe", "--prompts", str(file)]) == 1
+    assert "answer: the draft cannot be loaded (" in capsys.readouterr().out
+    assert run(["inspect", "demo", "--probe"]) == 2
+    assert run([*words[:-1], str(tmp_path / "none.jsonl")]) == 3

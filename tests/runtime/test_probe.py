@@ -146,6 +146,7 @@ def test_a_head_that_cannot_be_loaded_is_part_of_the_answer(tmp_path: Path) -> N
     found = probe(demo(), setting, prompts()[:2], max_tokens=8)
     assert "are not finite numbers" in (found.rows[0].error or "")
     assert found.broken
+    assert "cannot be loaded (" in found.text
 
 
 WEAK = [("draft", share) for share in (0.0, 0.2, 0.3, 0.35, 0.4, 0.42, 0.44, 0.46, 0.48, 0.5)]
