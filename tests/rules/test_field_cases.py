@@ -231,6 +231,13 @@ def test_f23_f24_f25_f26_types_of_tensorrt_llm() -> None:
     for wrong, right in (("eagle3", "Eagle3"), ("EAGLE3", "Eagle3"), ("mtp", "MTP"), ("Ngram", "NGram")):
         assert f"write decoding_type: {right}" in said(trtllm(f"decoding_type: {wrong}, {draft}"))
     assert "speculative_model" in said(trtllm("decoding_type: MTP, max_draft_len: 3, pytorch_weights_path: /m"))
+    lay("t", LLAMA)
+    head = lay("h", HEAD)
+    text = f"speculative_config: {{decoding_type: MTP, max_draft_len: 3, speculative_model: {head}}}"
+    pair = check(text, engine="trtllm", release="1.4.0rc0", target="./t")
+    assert (pair.verdict, "write decoding_type: Eagle3" in said(pair)) == ("fails-at-start", True)
+    alone = check("speculative_config: {decoding_type: MTP}", engine="trtllm", release="1.4.0rc0", target="./t")
+    assert (alone.verdict, "without prediction layers" in said(alone)) == ("fails-at-start", True)
     report = trtllm("decoding_type: MTP, num_nextn_predict_layers: 3")
     assert (report.verdict, report.effective["max_draft_len"]) == ("accepts", 3)
     assert "max_draft_len 2 wins" in said(trtllm("decoding_type: MTP, num_nextn_predict_layers: 3, max_draft_len: 2"))
