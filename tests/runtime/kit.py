@@ -104,7 +104,7 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
 def run(engine: Engine, requests: list[Request], failures: int = 0, sound: bool = True) -> dict[str, dict[str, Any]]:
     """Run requests to their end: token ids, text, reasons and statistics of each; the proposer may fail so often.
 
-    ``sound``: no cache may have had a stale row.
+    ``sound``: the target's cache may not have had a stale row.
     """
     for request in requests:
         engine.add(request)
@@ -112,7 +112,8 @@ def run(engine: Engine, requests: list[Request], failures: int = 0, sound: bool 
     for _ in range(10_000):
         if not engine.has_work():
             assert engine.counters.proposer_failures == failures, "the proposer threw; the log says what"
-            assert not sound or cache_faults(engine) == ()
+            # Drafts that a test replaces stand in the draft's cache as it drafted them: only the target's counts.
+            assert not sound or not any("the target's cache" in fault for fault in cache_faults(engine))
             return results
         for emission in engine.step():
             result = results[emission.request_id]
