@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from specctl.bench.workloads import SETS, TEXT_SET
 from specctl.errors import SpecctlError
 from specctl.runtime import Target, load_target
 from specctl.runtime.models.hidden import FINAL
@@ -47,24 +48,27 @@ def train(arguments: argparse.Namespace) -> None:
     target = load_target(arguments.target, dtype="float32")
     if not hasattr(target.model, "norm"):
         raise SpecctlError(f"{arguments.target} is not of the Llama, Qwen or Mistral family that this trains heads for")
+    asked = target if arguments.recording_dtype == "float32" else load_target(arguments.target, dtype="bfloat16")
     taps, out = taps_of(target.model.num_layers), arguments.out
     layers = (*sorted({*taps} - {target.model.num_layers}), FINAL)
     folder = arguments.recording or out / "recording"
     if not (folder / FACTS).is_file():
         longest = arguments.longest_prompt
-        given = arguments.prompts and file_prompts(target, arguments.prompts, longest)
-        record(target, given or corpus_prompts(target, longest=longest), arguments.count, arguments.output_len, folder,
+        given = arguments.prompts and file_prompts(asked, arguments.prompts, longest)
+        record(asked, given or corpus_prompts(asked, longest=longest), arguments.count, arguments.output_len, folder,
                longest, f"of `{arguments.prompts.name}`" if arguments.prompts else None)  # fmt: skip
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     if facts.get("layers") != list(layers):
-        save_states(folder, target, layers)
+        save_states(folder, asked, layers)
     recording = Recording(folder)
     vocabulary = common_tokens(recording, arguments.draft_vocabulary)
     print(f"the draft vocabulary holds {covered(recording, vocabulary):.2%} of the answers' tokens", flush=True)
+    plan = Plan(arguments.passes, arguments.rows)
+    torch.manual_seed(plan.seed)
     recipe = Eagle3Recipe(teacher_of(target, layers), vocabulary, taps, arguments.steps)
-    fit(recipe, recording, Plan(arguments.passes, arguments.rows), out)
+    fit(recipe, recording, plan, out)
     found = evaluate(target, "eagle3", str(out), k=arguments.k, max_tokens=arguments.output_len,
-                     per_category=arguments.held_out)  # fmt: skip
+                     per_category=arguments.held_out, prompt_set=arguments.held_out_set)  # fmt: skip
     (out / "evaluation.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     write_card(out, facts, f"python -m train.eagle3 {arguments.target} --out {out.name}")
     print(f"mean acceptance length at k = {arguments.k}: {found['mean_acceptance_length']}")
@@ -76,6 +80,8 @@ def main() -> None:
     parser.add_argument("target")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--recording", type=Path, help="keep answers and states here, and use what is there")
+    parser.add_argument("--recording-dtype", choices=("float32", "bfloat16"), default="float32",
+                        help="of the target while it answers; bfloat16 is the faster one")  # fmt: skip
     parser.add_argument("--prompts", type=Path, metavar="FILE", help="JSONL of conversations instead of the corpus")
     parser.add_argument("--count", type=int, default=4000, help="prompts to answer")
     parser.add_argument("--output-len", type=int, default=128)
@@ -86,6 +92,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--k", type=int, default=3, help="drafted tokens a step in the evaluation")
     parser.add_argument("--held-out", type=int, help="held-out prompts of each category [all]")
+    parser.add_argument("--held-out-set", choices=tuple(SETS), default=TEXT_SET, help="which bundled bench prompts")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -14,8 +14,11 @@ from specctl.modelinfo.describe import method_of
 from specctl.modelinfo.facts import ModelFacts
 from specctl.modelinfo.read import read_facts
 from specctl.runtime import load_target
+from train.corpus.build import runs
 from train.eagle3 import file_prompts, main, taps_of
 from train.heads.recipe import teacher_of
+from train.own_prompts import bench_runs, turn
+from train.own_prompts import main as write_prompts
 
 
 def test_a_head_for_another_target_comes_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +27,11 @@ def test_a_head_for_another_target_comes_with_its_figures(tmp_path: Path, monkey
     asked.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     out = tmp_path / "head"
     options = f"--prompts {asked} --count 12 --output-len 12 --draft-vocabulary 64 --steps 2 --passes 1 --rows 4"
-    monkeypatch.setattr(sys, "argv", ["eagle3", "demo", "--out", str(out), *options.split(), "--held-out", "1"])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["eagle3", "demo", "--out", str(out), *options.split(), "--held-out", "1", "--held-out-set", "demo"],
+    )
     main()
     facts = read_facts(str(out))
     assert isinstance(facts, ModelFacts)
@@ -71,3 +78,18 @@ def test_a_prompt_file_is_read_line_by_line(tmp_path: Path) -> None:
     assert next(prompts) == target.encode_chat([{"role": "user", "content": "Hi"}])
     with pytest.raises(SpecctlError, match="line 2"):
         next(prompts)
+
+
+def test_a_model_writes_prompts_in_the_users_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "prompts.jsonl"
+    monkeypatch.setattr(sys, "argv", ["own_prompts", "demo", "--out", str(out), "--corpus", "3", "--count", "4"])
+    write_prompts()
+    target = load_target("demo", device="cpu", dtype="float32")
+    before, behind = turn(target)
+    rows = [json.loads(line)["messages"] for line in out.read_text("utf-8").splitlines()]
+    assert len(rows) >= 3
+    for messages in rows:
+        assert bench_runs(target).isdisjoint(runs(target.tokenizer(messages[-1]["content"])["input_ids"]))
+    assert target.decode(target.encode_chat([{"role": "user", "content": "Hi"}]), skip_special_tokens=False).startswith(
+        f"{before}Hi{behind}"
+    )

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from specctl.bench.workloads import DEMO_SET, SETS
+
 Figures = dict[str, Any]
 
 WHAT = {
@@ -101,12 +103,18 @@ def _acceptance(found: Figures) -> str:
         rows.append([name, _number(row["mean_acceptance_length"]), str(row["num_drafts"])])
     rows.append(["all", _number(found["mean_acceptance_length"]), str(found["num_drafts"])])
     places = ", ".join(_number(value) for value in found["conditional_acceptance_per_position"])
+    same = f"{found['outputs_identical_to_plain']} of {found['prompts']} outputs are plain decoding's token for token"
     return (
         "## Acceptance on the bench prompts\n\n"
-        f"Greedy, {found['dtype']}, k = {found['k']}, {found['prompts']} prompts, at most {found['max_tokens']} new "
-        f"tokens; {found['outputs_identical_to_plain']} of {found['prompts']} outputs are plain decoding's token for "
-        f"token.\n\n{_table(rows)}\n\nAccepted at each place, of the drafts that got there: {places}."
+        f"{_set(found)}Greedy, {found['dtype']}, k = {found['k']}, {found['prompts']} prompts, at most "
+        f"{found['max_tokens']} new tokens; {same}.\n\n{_table(rows)}\n\n"
+        f"Accepted at each place, of the drafts that got there: {places}."
     )
+
+
+def _set(found: Figures) -> str:
+    of = found.get("prompt_set", DEMO_SET)
+    return "" if of == DEMO_SET else f"Of `{SETS[of]}`. "
 
 
 def _number(value: float | None) -> str:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specctl.bench.workloads import DEMO_SET, SETS
+from specctl.resources import bundled_dir
 from specctl.runtime import EngineOptions, Request, SamplingParams, SpecStats, Target, make_engine
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import METHODS
-from train.corpus.build import bench_examples
 
 K = 5
 SEQUENCES = 16
 Outputs = Mapping[str, list[int]]
 
 
-def held_out_prompts(target: Target, per_category: int | None = None) -> dict[str, list[list[int]]]:
-    """The bench prompts by category, as the target's chat template renders them."""
+def held_out_prompts(
+    target: Target, per_category: int | None = None, name: str = DEMO_SET
+) -> dict[str, list[list[int]]]:
+    """The bundled bench prompts `name` by category, as the target's chat template renders them."""
     found: dict[str, list[list[int]]] = {}
-    for example in bench_examples():
-        ids = target.encode_chat([{"role": "user", "content": example.prompt}])
-        found.setdefault(example.category, []).append(ids)
-    return {name: rows[:per_category] for name, rows in found.items()}
+    for line in (bundled_dir() / SETS[name]).read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        found.setdefault(row["category"], []).append(target.encode_chat(row["messages"]))
+    return {category: rows[:per_category] for category, rows in found.items()}
 
 
 def run(
@@ -54,16 +58,18 @@ def evaluate(
     k: int = K,
     max_tokens: int = 128,
     per_category: int | None = None,
+    prompt_set: str = DEMO_SET,
     plain: Outputs | None = None,
 ) -> dict[str, Any]:
     """evaluation.json of one head. `plain`: plain decoding's outputs, made here where not given."""
-    prompts = held_out_prompts(target, per_category)
+    prompts = held_out_prompts(target, per_category, prompt_set)
     outputs, stats = run(target, SpecDecodeConfig(METHODS[method](), k, model=folder), prompts, max_tokens)
     reference = plain if plain is not None else run(target, None, prompts, max_tokens)[0]
     same = sum(outputs[name] == reference[name] for name in outputs)
     total = sum(stats.values(), SpecStats())
     return {
         "k": k,
+        "prompt_set": prompt_set,
         "prompts": len(outputs),
         "max_tokens": max_tokens,
         "dtype": target.dtype,
