@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -43,6 +45,11 @@ def file_prompts(target: Target, path: Path, longest: int) -> Iterator[list[int]
             yield ids
 
 
+def command(words: Sequence[str]) -> str:
+    """What was typed, without the folders of this machine."""
+    return "python -m train.eagle3 " + shlex.join(Path(w).name if Path(w).exists() else w for w in words)
+
+
 def train(arguments: argparse.Namespace) -> None:
     """Record, train, measure, write the card."""
     target = load_target(arguments.target, dtype="float32")
@@ -70,7 +77,7 @@ def train(arguments: argparse.Namespace) -> None:
     found = evaluate(target, "eagle3", str(out), k=arguments.k, max_tokens=arguments.output_len,
                      per_category=arguments.held_out, prompt_set=arguments.held_out_set)  # fmt: skip
     (out / "evaluation.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    write_card(out, facts, f"python -m train.eagle3 {arguments.target} --out {out.name}")
+    write_card(out, facts, command(sys.argv[1:]))
     print(f"mean acceptance length at k = {arguments.k}: {found['mean_acceptance_length']}")
 
 

@@ -42,6 +42,7 @@ def test_a_head_for_another_target_comes_with_its_figures(tmp_path: Path, monkey
     card = (out / "README.md").read_text("utf-8")
     assert "answered 12 prompts of `prompts.jsonl`" in card
     assert "train/corpus" not in card
+    assert "train.eagle3 demo --out head --prompts prompts.jsonl --count 12" in card
     for category in ("coding", "math", "summarization", "writing"):
         assert f"| {category} |" in card
     assert json.loads((out / "training.json").read_text("utf-8"))["steps"] == 3
