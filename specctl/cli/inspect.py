@@ -126,7 +126,8 @@ def _prediction(layers: dict[str, int | None]) -> str:
 
 
 def _tokenizer(about: dict[str, Any]) -> str:
-    tokens = f"{about['tokens']} tokens" if about["tokens"] else "no tokenizer.json that can be read"
+    none = "none that can be read" if about["kind"] == "target" else "none of its own"
+    tokens = f"{about['tokens']} tokens" if about["tokens"] else none
     template = {True: ", chat template", False: ", no chat template", None: ""}[about["chat_template"]]
     return tokens + (template if about["kind"] == "target" else "")
 
