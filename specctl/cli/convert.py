@@ -44,6 +44,10 @@ def command(
     _say(converted.report)
     status = converted.report.exit_code()
     if status == 0:
+        left = [] if kept is not None or report.result.dialect == to else _left_behind(report)
+        if left:
+            told = f"{len(left)} other key{'s' * (len(left) != 1)} of {report.source}: {', '.join(left)}"
+            print(f"note: only the setting of speculation is converted; left behind: {told}", file=sys.stderr)
         _write(text, output)
     return status
 
@@ -66,6 +70,25 @@ def _unchanged(report: Report, to: str, release: str) -> str | None:
     """The source's own text where nothing changes, so that comments and order stay."""
     same = report.result.dialect == to and report.release == release and not report.source.startswith("<")
     return report.result.text if same and report.result.text else None
+
+
+def _left_behind(report: Report) -> list[str]:
+    """Keys at the root of an engine's settings file that set no speculation and not the target."""
+    import yaml
+
+    from specctl.source.flags import owner
+
+    if report.source.startswith("<") or not report.result.text or report.result.dialect == "specctl":
+        return []
+    try:
+        root = yaml.safe_load(report.result.text)
+    except yaml.YAMLError:
+        return []
+    keys = [str(key) for key in root] if isinstance(root, dict) else []
+    own = ("speculative_config", "decoding_type", "model", "model_path", "model_tag")
+    if not any(owner(f"--{key}") or key.replace("-", "_") in own[:2] for key in keys):
+        return []  # the setting itself, without a file of the engine around it
+    return [key for key in keys if not owner(f"--{key}") and key.replace("-", "_") not in own]
 
 
 def _say(report: Report) -> None:

@@ -38,8 +38,9 @@ def pieces(results: Iterable[Result | None]) -> Iterator[str]:
         for found in one.diagnostics:
             yield _line(found, one) + "\n"
     errors, warnings = totals.found[ERROR], totals.found[WARNING]
-    yield f"{totals.results} settings checked, {errors} errors, {warnings} warnings, "
-    yield f"{totals.skipped_files} files skipped\n"
+    counts = (("setting", totals.results), ("error", errors), ("warning", warnings), ("file", totals.skipped_files))
+    one, two, three, four = (f"{count} {word}{'s' * (count != 1)}" for word, count in counts)
+    yield f"{one} checked, {two}, {three}, {four} skipped\n"
 
 
 def render(results: Iterable[Result | None]) -> str:

@@ -84,3 +84,13 @@ def test_words_that_are_no_setting(call: Any) -> None:
     assert (status, "the methods are none, ngram, suffix" in said) == (2, True)
     status, said = call("bench", "--methods", "ngrma", "demo")
     assert (status, "did you mean ngram?" in said) == (2, True)
+
+
+def test_what_a_conversion_leaves_behind_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "c.yaml"
+    setting = "speculative-config:\n  method: ngram\n  num_speculative_tokens: 4\n  prompt_lookup_max: 4\n"
+    file.write_text(f"model: demo\nmax-model-len: 4096\n{setting}", "utf-8")
+    assert run(["convert", str(file), "--to", "sglang"]) == 0
+    assert f"left behind: 1 other key of {file}: max-model-len" in capsys.readouterr().err
+    assert run(["convert", str(file), "--to", "vllm"]) == 0
+    assert "left behind" not in capsys.readouterr().err
