@@ -39,8 +39,8 @@ def pieces(results: Iterable[Result | None]) -> Iterator[str]:
             yield _line(found, one) + "\n"
     errors, warnings = totals.found[ERROR], totals.found[WARNING]
     counts = (("setting", totals.results), ("error", errors), ("warning", warnings), ("file", totals.skipped_files))
-    one, two, three, four = (f"{count} {word}{'s' * (count != 1)}" for word, count in counts)
-    yield f"{one} checked, {two}, {three}, {four} skipped\n"
+    settings, *others = (f"{count} {word}{'s' * (count != 1)}" for word, count in counts)
+    yield f"{settings} checked, {', '.join(others)} skipped\n"
 
 
 def render(results: Iterable[Result | None]) -> str:
