@@ -94,14 +94,14 @@ def test_a_token_that_only_the_draft_knows_is_never_proposed(target: Target, tmp
         setting = SpecDecodeConfig(DraftModel(), 3, model=draft, draft_sample_method=sampled)
         engine = make_engine(target, setting, OPTIONS)
         proposed: list[int] = []
-        propose = engine._proposer.propose  # type: ignore[union-attr]
+        propose = engine.proposer.propose  # type: ignore[union-attr]
 
         def listening(sequences: list, limits: list, propose=propose, proposed=proposed) -> list:  # type: ignore[no-untyped-def,type-arg]
             drafts = propose(sequences, limits)
             proposed.extend(token for draft in drafts for token in draft.tokens)
             return drafts
 
-        engine._proposer.propose = listening  # type: ignore[union-attr,method-assign]
+        engine.proposer.propose = listening  # type: ignore[union-attr,method-assign]
         run(engine, [ask("a", [3], temperature=1.0, seed=5, ignore_eos=True, max_tokens=40)])
         assert len(proposed) > 60
         assert 27 not in proposed
