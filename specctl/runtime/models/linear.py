@@ -2,7 +2,8 @@
 
 A verify step multiplies each weight with 2 to 8 rows. BLAS libraries treat that shape badly: on CPUs the ordinary
 call can cost twice as much for two rows as for one, and the transposed product half of that, or the reverse. Which
-form is faster is a fact of the machine, so it is measured once for each weight shape and number of rows.
+form is faster is a fact of the machine, so it is measured once for each weight shape and number of rows, on weights
+that come from memory as they do in a step: from the cache the ordinary call wins where it loses in earnest.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ class Linear:
     """The linear layers of one model; ``weights`` are all of them, [out, in] each."""
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
-        self._alike: dict[torch.Size, list[Tensor]] = defaultdict(list)
-        for weight in weights:
-            self._alike[weight.shape].append(weight)
+        self._weights = list(weights)
         self._fastest: dict[tuple[int, torch.Size, int], Product] = {}
 
     def __call__(self, rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -56,20 +55,30 @@ class Linear:
         key = (count, weight.shape, torch.get_num_threads())
         product = self._fastest.get(key)
         if product is None:
-            product = self._fastest[key] = self._measure(count, weight)
+            self._measure(count)
+            product = self._fastest.setdefault(key, _ordinary)
         out = product(rows, weight)
         return out if bias is None else out + bias
 
-    def _measure(self, count: int, weight: Tensor) -> Product:
-        """The fastest form over all weights of this shape in turn, as a step walks through them: one weight again and
-        again would stand in the processor's cache and tell another story. The minimum shrugs off a busy machine.
+    def _measure(self, count: int) -> None:
+        """Find the fastest form of each shape for ``count`` rows, walking through all weights as a step does. The
+        minimum shrugs off a busy machine.
         """
-        rows = torch.ones(count, weight.shape[1], dtype=weight.dtype)
-        best = [float("inf")] * len(_FORMS)
+        rows = {weight.shape: torch.ones(count, weight.shape[1], dtype=weight.dtype) for weight in self._weights}
+        best = {shape: [float("inf")] * len(_FORMS) for shape in rows}
         for _ in range(_REPEATS):
             for place, form in enumerate(_FORMS):
-                start = time.perf_counter()
-                for alike in self._alike[weight.shape]:
-                    form(rows, alike)
-                best[place] = min(best[place], time.perf_counter() - start)
-        return _FORMS[best.index(min(best))]
+                for shape, seconds in self._walk(form, rows).items():
+                    best[shape][place] = min(best[shape][place], seconds)
+        threads = torch.get_num_threads()
+        for shape, seconds in best.items():
+            self._fastest[count, shape, threads] = _FORMS[seconds.index(min(seconds))]
+
+    def _walk(self, form: Product, rows: dict[torch.Size, Tensor]) -> dict[torch.Size, float]:
+        """Seconds that one pass over all weights spends on each shape."""
+        spent: dict[torch.Size, float] = defaultdict(float)
+        for weight in self._weights:
+            start = time.perf_counter()
+            form(rows[weight.shape], weight)
+            spent[weight.shape] += time.perf_counter() - start
+        return spent
