@@ -71,8 +71,8 @@ class Linear:
                 for shape, seconds in self._walk(form, rows).items():
                     best[shape][place] = min(best[shape][place], seconds)
         threads = torch.get_num_threads()
-        for shape, seconds in best.items():
-            self._fastest[count, shape, threads] = _FORMS[seconds.index(min(seconds))]
+        for shape, times in best.items():
+            self._fastest[count, shape, threads] = _FORMS[times.index(min(times))]
 
     def _walk(self, form: Product, rows: dict[torch.Size, Tensor]) -> dict[torch.Size, float]:
         """Seconds that one pass over all weights spends on each shape."""
