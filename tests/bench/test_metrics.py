@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,6 +39,25 @@ def test_vllms_published_counters() -> None:
     assert found["mean_acceptance_length"] == pytest.approx(3.535, abs=5e-4)
     assert found["acceptance_rate"] == pytest.approx(0.3621, abs=5e-5)
     assert found["mean_acceptance_length_all_steps"] == pytest.approx(1 + 12208 / 5000)
+
+
+@pytest.mark.parametrize(
+    ("rates", "length"),
+    [
+        ([0.586, 0.299, 0.149, 0.079, 0.042], 2.155),  # an EAGLE-3 head of Qwen3-30B-A3B at k = 5, as published
+        ([0.805, 0.632, 0.483], 2.92),  # a line of llama.cpp's log
+    ],
+)
+def test_published_rates_by_place_add_up_to_the_length(rates: list[float], length: float) -> None:
+    """Mean acceptance length = 1 + the sum of the unconditional rates; each conditional rate is one over the last."""
+    stats = SpecStats()
+    reached = [round(1000 * rate) for rate in rates]
+    for number in range(1000):
+        stats.record(len(rates), sum(number < count for count in reached))
+    assert stats.mean_acceptance_length == pytest.approx(length, abs=1e-9)
+    assert stats.acceptance_per_position == pytest.approx(rates)
+    conditional = [rates[0], *(now / before for before, now in pairwise(rates))]
+    assert stats.conditional_acceptance_per_position == pytest.approx(conditional)
 
 
 def test_acceptance_without_drafts_is_null_not_zero() -> None:
