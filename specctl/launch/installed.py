@@ -44,14 +44,16 @@ def find_program(command: str | None, name: str) -> Path:
     found = shutil.which(wanted)
     if found is not None:
         return Path(found)
-    if Path(wanted).is_dir():
-        raise SpecctlError(f"--engine-command {wanted} is a folder", help=f"give the program, such as {wanted}/{name}")
-    if Path(wanted).is_file():
-        raise SpecctlError(f"--engine-command {wanted} cannot be run", help=f"chmod +x {wanted}")
-    if command is None:
+    if command is None:  # a folder or file of that name in the current folder is not meant
         raise MissingError(
             f"{name} is not on PATH", help=f"activate its environment, or give --engine-command /its/venv/bin/{name}"
         )
+    if Path(command).is_dir():
+        raise SpecctlError(
+            f"--engine-command {command} is a folder", help=f"give the program, such as {command}/{name}"
+        )
+    if Path(command).is_file():
+        raise SpecctlError(f"--engine-command {command} cannot be run", help=f"chmod +x {command}")
     raise MissingError(f"--engine-command {command} was not found", help=f"give the path of the program {name}")
 
 

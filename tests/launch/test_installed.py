@@ -72,3 +72,10 @@ def test_programs_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "vllm").write_text("", "utf-8")
     with pytest.raises(SpecctlError, match="cannot be run"):
         find_program(str(tmp_path / "vllm"), "vllm")
+
+
+def test_a_folder_called_like_the_engine_is_not_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no-such-engine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingError, match="no-such-engine is not on PATH"):
+        find_program(None, "no-such-engine")
