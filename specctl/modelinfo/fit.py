@@ -9,6 +9,7 @@ from typing import Any
 from specctl.modelinfo.damage import damage_of
 from specctl.modelinfo.describe import has_template, is_assistant, method_of
 from specctl.modelinfo.facts import ModelFacts
+from specctl.modelinfo.taps import name_outputs
 from specctl.modelinfo.tokens import token_table
 from specctl.modelinfo.vocabulary import ADDED, OTHER, SAME, likeness_of, sizes
 from specctl.modelinfo.weights import shapes, tensor_names
@@ -227,19 +228,17 @@ def _taps(pair: Pair) -> Iterator[Check]:
         yield Check("tap layers", OK if good else FAIL, told)
     elif max(ids) > layers or min(ids) < -1 or len(set(ids)) < len(ids):
         yield Check("tap layers", FAIL, f"the head reads layers {ids}; the target has {layers}")
-    elif pair.method == "eagle3" and "speculators_model_type" not in pair.draft.config and _ambiguous(ids, layers):
+    elif (
+        pair.method == "eagle3"
+        and "speculators_model_type" not in pair.draft.config
+        and name_outputs(ids, layers) is None
+    ):
         yield Check(
             "tap layers", NOTE,
             f"{ids} may count layers passed, or name the layers whose output is read (one less): set aux_layers",
         )  # fmt: skip
     else:
         yield Check("tap layers", OK, f"{ids} of {layers}")
-
-
-def _ambiguous(ids: list[int], layers: int) -> bool:
-    by_output = ids[0] == 1 or ids[-1] == layers - 4
-    by_passed = ids[0] == 2 or layers in ids or ids[-1] == layers - 3
-    return by_output == by_passed
 
 
 def _context(pair: Pair) -> Iterator[Check]:

@@ -204,44 +204,18 @@ def open_document(path: str) -> Document:
     return document
 
 
-def check_path(
-    path: str,
-    *,
-    engine: str | None = None,
-    release: str | None = None,
-    target: str | None = None,
-    platform: str | None = None,
-    dialect: str | None = None,
-    **options: Any,
-) -> Report:
-    """The report on one file, for the command line (`-` is standard input)."""
-    return check_loaded(
-        open_document(path),
-        engine=engine,
-        release=release,
-        target=target,
-        platform=platform,
-        dialect=dialect,
-        **options,
-    )
+def check_path(path: str, **options: Any) -> Report:
+    """The report on one file, for the command line (`-` is standard input); `options` are those of `check`, and
+    `dialect`.
+    """
+    return check_loaded(open_document(path), **options)
 
 
-def check_loaded(
-    document: Document,
-    *,
-    engine: str | None = None,
-    release: str | None = None,
-    target: str | None = None,
-    platform: str | None = None,
-    dialect: str | None = None,
-    **options: Any,
-) -> Report:
+def check_loaded(document: Document, **options: Any) -> Report:
     """The report on a file that was opened."""
     if document.readable:
         parsed(document, document.form)
-    return _check_parsed(
-        document, engine=engine, release=release, target=target, platform=platform, dialect=dialect, **options
-    )
+    return _check_parsed(document, **options)
 
 
 def check_file(document: Document, **options: Any) -> list[Report]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specctl.modelinfo.taps import name_outputs
 from specctl.runtime.models.heads.files import HeadFiles
 from specctl.runtime.models.hidden import check_layers
 
@@ -34,9 +35,8 @@ def _stated(config: Mapping[str, Any], num_layers: int, files: HeadFiles) -> tup
         raise files.refuse(f"{_KEY} is {ids!r}; wanted a list of whole numbers")
     if "speculators_model_type" in config:
         return tuple(ids)
-    by_output = ids[0] == 1 or ids[-1] == num_layers - 4
-    by_passed = ids[0] == 2 or num_layers in ids or ids[-1] == num_layers - 3
-    if by_output == by_passed:
+    by_output = name_outputs(ids, num_layers)
+    if by_output is None:
         raise files.refuse(
             f"{_KEY} {ids} may count layers passed or name the layers whose output is meant, one less",
             help=f"set aux_layers in the setting: {ids} if they count layers passed, {[i + 1 for i in ids]} if not",
