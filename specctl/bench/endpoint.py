@@ -8,10 +8,11 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from specctl.bench.load import Block, Clock, Job, Record
-from specctl.bench.scrape import Difference, Page, difference
+from specctl.bench.scrape import Difference, difference
 from specctl.bench.server import CHAT, Endpoint, Server, metrics_page, probe
 from specctl.bench.stream import Answer, CountTokens, said
 from specctl.bench.workloads import as_text
+from specctl.dialects.counters import Page
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession

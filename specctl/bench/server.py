@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from specctl.bench.scrape import Page, read_page
+from specctl.dialects.counters import Page, read_page
 from specctl.errors import MissingError, SpecctlError, UsageError
 
 if TYPE_CHECKING:

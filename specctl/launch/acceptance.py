@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-_VLLM = "vllm:spec_decode_num_"
+from specctl.dialects.counters import COUNTS, Page, read_page
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,16 @@ class AcceptanceReader:
         return window.line() if window.drafts else None
 
     def _vllm(self, answer: httpx.Response) -> str | None:
-        sums = _sums(answer.text, lambda name: name.startswith(_VLLM))
-        if f"{_VLLM}drafts_total" not in sums:
+        page = _page(answer)
+        if "drafts" not in page.counts:
             return None
-        names = ("drafts_total", "draft_tokens_total", "accepted_tokens_total")
-        return self._window(Counts(*(sums[_VLLM + name] for name in names)))
+        if page.missing:
+            raise ValueError(f"it lacks {', '.join(page.missing)}")
+        return self._window(Counts(*(page.counts[name] for name in COUNTS)))
 
     def _sglang(self, answer: httpx.Response) -> str | None:
-        gauges = _sums(answer.text, lambda name: name.startswith("sglang:spec_accept_"), mean=True)
-        length, rate = gauges.get("sglang:spec_accept_length"), gauges.get("sglang:spec_accept_rate")
+        page = _page(answer)
+        length, rate = page.gauge("accept_length"), page.gauge("accept_rate")
         if not length:
             return None
         told = "unknown" if rate is None else f"{rate:.3f}"
@@ -109,13 +109,8 @@ def _iteration(iteration: dict[str, Any]) -> Counts:
     return Counts(stats["numRequestsWithDraftTokens"], stats["numDraftTokens"], stats["numAcceptedTokens"])
 
 
-def _sums(text: str, wanted: Callable[[str], bool], *, mean: bool = False) -> dict[str, float]:
-    """The samples by name, summed over their labels (``mean``: averaged)."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    found: dict[str, list[float]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            if wanted(sample.name):
-                found.setdefault(sample.name, []).append(sample.value)
-    return {name: sum(values) / (len(values) if mean else 1) for name, values in found.items()}
+def _page(answer: httpx.Response) -> Page:
+    page = read_page(answer.text)
+    if page is None:
+        raise ValueError("not a page of metrics")
+    return page

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from specctl.bench.metrics import acceptance
-from specctl.bench.scrape import Difference, difference, read_page
+from specctl.bench.scrape import Difference, difference
 from specctl.bench.stream import request_counters
+from specctl.dialects.counters import read_page
 from tests.bench.scripted_server import Script
 from tests.bench.test_endpoint import job, run
 

@@ -109,3 +109,10 @@ def test_a_server_without_metrics_is_said(url: str) -> None:
     reader.close()
     assert found is not None
     assert "404" in found
+
+
+def test_counters_that_are_not_all_there_are_said(url: str) -> None:
+    page = "\n".join(line for line in vllm((4, 16, 8)).splitlines() if "draft_tokens" not in line) + "\n"
+    found = lines("vllm", url, [page])[0]
+    assert found is not None
+    assert "it lacks draft_tokens" in found
