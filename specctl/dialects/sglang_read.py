@@ -322,6 +322,6 @@ def _unknown(reading: Reading, token: str, words: _Words, at: int, route: Route,
             help=f"write {successor}" if successor else "nothing takes its place; leave it out",
         )
     value = words.texts[at + 1] if at + 1 < len(words.texts) else None
-    foreign = explain_key(token, int(value) if value and value.isdigit() else value, ENGINE)
+    foreign = explain_key(token, int(value) if value and value.isdecimal() else value, ENGINE)
     near = nearest(token, known)
     return Finding("SPC007", message, route, help=foreign or (f"did you mean {near}?" if near else None))

@@ -162,7 +162,7 @@ def candidates(reading: Reading) -> list[int]:
     except (OSError, ValueError) as error:
         reading.notes["adaptive_fault"] = f"{path} is not a readable JSON file: {type(error).__name__}"
         return []
-    slots = {key: item for key, item in data.items() if key.isdigit()} if isinstance(data, dict) else {}
+    slots = {key: item for key, item in data.items() if key.isdecimal()} if isinstance(data, dict) else {}
     steps = [item.get("candidate_steps") if isinstance(item, dict) else None for item in slots.values()]
     if not slots or not all(
         isinstance(part, list) and part and all(isinstance(n, int) and n >= 0 for n in part) for part in steps

@@ -75,7 +75,7 @@ def _argv(reading: Reading) -> None:
             )
         else:
             key = _FLAGS.get(name, name[2:].replace("-", "_"))
-            reading.notes["flags"][key] = int(value) if value.isdigit() else value
+            reading.notes["flags"][key] = int(value) if value.isdecimal() else value
         at += 2 if has_value else 1
     _open(reading, file)
 

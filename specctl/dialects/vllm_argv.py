@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from specctl.diagnostics import Route
-from specctl.dialects.engine_flags import VLLM_SHORT, VLLM_SWITCHES, VLLM_VALUES
+from specctl.dialects.engine_flags import VLLM_FLAGS, VLLM_SHORT
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.misuse import misused
 from specctl.dialects.reading import Finding, Reading, missing_file, nearest, shown
@@ -31,7 +32,7 @@ def from_argv(reading: Reading) -> Carrier:
     tokens: list[str] = document.value
     _, skip, positionals = entry_of(tokens)
     table = flag_table()
-    words = [_spelled(token) for token in tokens]
+    words = [_spelled(token, after) for token, after in zip_longest(tokens, tokens[1:], fillvalue="")]
     for at, word in enumerate(words):
         right = "--" + word.lstrip("-")
         if word.startswith("---") and right.split("=", 1)[0] in table:  # said, and read on as it was meant
@@ -51,15 +52,19 @@ def from_argv(reading: Reading) -> Carrier:
 
 def flag_table() -> dict[str, str]:
     """vLLM's flags by the number of their values."""
-    table = {f"--{name}": "value" for name in VLLM_VALUES} | {f"--{name}": "switch" for name in VLLM_SWITCHES}
-    table |= {short: table.get(f"--{name}", "value") for short, name in VLLM_SHORT.items()}
+    table = {f"--{name}": kind for name, kind in VLLM_FLAGS.items()}
+    table |= {short: VLLM_FLAGS[name] for short, name in VLLM_SHORT.items()}
     return table | dict.fromkeys(
         ("--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"), "value"
     )
 
 
-def _spelled(token: str) -> str:
-    """vLLM reads underscores in a flag as dashes."""
+def _spelled(token: str, after: str) -> str:
+    """vLLM reads underscores in a flag as dashes, and `-O3`, `-O=3` and `-O 3` as `--optimization-level 3`."""
+    if token.startswith("-O") and token != "-O":
+        return "--optimization-level=" + token[2:].removeprefix("=")
+    if token == "-O" and after in ("0", "1", "2", "3"):
+        return "--optimization-level"
     if not token.startswith("--"):
         return token
     name, equals, value = token.partition("=")
@@ -88,6 +93,8 @@ def _misuse(reading: Reading, wrong: Misuse, tokens: list[str], skip: int, whole
         return
     ambiguous = "write the flag in full; the JSON goes to --speculative-config"
     stray = "quote the whole JSON once, so that it reaches the flag in one piece" + whole
+    if not whole and not set("{}\"'") & set(wrong.token):
+        stray = "put the flag that it belongs to in front of it, or leave it out"
     reading.say(misused(wrong, (wrong.at + skip,), typed=token, ambiguous=ambiguous, stray=stray))
 
 
@@ -100,7 +107,7 @@ def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Fi
         if key is None:
             return Finding("SPC007", message + " (removed)", (at,), help="nothing takes its place; leave it out")
         if key == "num_speculative_tokens_per_batch_size":
-            limit = int(value) if value and value.isdigit() else None
+            limit = int(value) if value and value.isdecimal() else None
             return Finding("SPC007", message + " (removed)", (at,), help=f"in --speculative-config {cut_off(limit)}")
         example = value if value is not None and re.fullmatch(r"\d+", value) else json.dumps(value or "...")
         return Finding(
@@ -114,7 +121,7 @@ def unknown_flag(reading: Reading, token: str, tokens: list[str], at: int) -> Fi
         return Finding(
             "SPC007", message, (at,), help=f"write {near} with two dashes" if near else "a flag has two dashes"
         )
-    foreign = explain_key(token, int(value) if value and value.isdigit() else value, "vllm")
+    foreign = explain_key(token, int(value) if value and value.isdecimal() else value, "vllm")
     if foreign:
         return Finding("SPC007", message, (at,), help=foreign + " of --speculative-config")
     near = nearest(token, flag_table())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specctl.diagnostics import Fix, Route, Span
-from specctl.dialects.engine_flags import VLLM_SWITCHES, VLLM_VALUES
+from specctl.dialects.engine_flags import VLLM_FLAGS
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, nearest, shown
 from specctl.dialects.vllm import ROWS
@@ -16,7 +16,7 @@ from specctl.source import Document, read_json
 SHORT_KEYS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
 _HUMAN = re.compile(r"^(\d+(?:\.\d+)?)([kKmMgGtT])$")
 _POWERS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-LLM_ARGUMENTS = frozenset(name.replace("-", "_") for name in (*VLLM_VALUES, *VLLM_SWITCHES)) | {
+LLM_ARGUMENTS = frozenset(name.replace("-", "_") for name in VLLM_FLAGS) | {
     "model",
     "tokenizer",
     "compilation_config",
@@ -161,7 +161,7 @@ def yaml_entries(reading: Reading, carrier: Carrier, mapping: dict[Any, Any]) ->
 
 def _slipped(reading: Reading, mapping: dict[Any, Any]) -> list[Any]:
     """Keys of the setting that stand at the root of the file, where flags belong; said once for all."""
-    flags = {flag.replace("-", "_") for flag in (*VLLM_VALUES, *VLLM_SWITCHES)} | {*SHORT_KEYS, "model"}
+    flags = {flag.replace("-", "_") for flag in VLLM_FLAGS} | {*SHORT_KEYS, "model"}
     own = {row.key for row in ROWS}
     slipped = [key for key in mapping if str(key).replace("-", "_") in own - flags]
     if not slipped:
@@ -182,7 +182,7 @@ def _slipped(reading: Reading, mapping: dict[Any, Any]) -> list[Any]:
 
 
 def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
-    known = {flag.replace("-", "_") for flag in (*VLLM_VALUES, *VLLM_SWITCHES)}
+    known = {flag.replace("-", "_") for flag in VLLM_FLAGS}
     if name in ("model", "model_tag"):
         reading.around.serves(item, in_file=True)
     if name in known or name in ("model", "model_tag"):
@@ -191,7 +191,7 @@ def _yaml_other(reading: Reading, key: str, name: str, item: Any) -> None:
         return
     near = nearest(name, [*known, "speculative_config", *SHORT_KEYS])
     help_text = explain_key(key, item, "vllm") or (f"did you mean {near.replace('_', '-')!r}?" if near else None)
-    reading.say(Finding("SPC007", f"vLLM has no flag --{key}", (key,), at_key=True, help=help_text))
+    reading.say(Finding("SPC007", f"vLLM {reading.release} has no flag --{key}", (key,), at_key=True, help=help_text))
 
 
 def _yaml_config(reading: Reading, carrier: Carrier, item: Any, route: Route) -> None:

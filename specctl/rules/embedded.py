@@ -12,16 +12,18 @@ from specctl.diagnostics import Diagnostic, Span
 from specctl.dialects.foreign import title
 from specctl.dialects.reading import Finding, Reading, Surroundings
 from specctl.errors import UsageError
-from specctl.rules.checker import check_document, known_release, mixed
+from specctl.rules.checker import check_document, known_release, mixed, read_document
 from specctl.rules.judge import judge
 from specctl.rules.report import Report
 from specctl.source import Document, read_yaml
 from specctl.source.command import command_document
-from specctl.source.extract import Embedded, embedded
+from specctl.source.extract import Embedded, embedded, masked
 from specctl.source.flags import owner
 from specctl.source.mapped import Mapped
 from specctl.source.shell import MASK, Word
+from specctl.source.yaml_marks import fill
 
+_LIKE = re.compile(r"-+(?:spec[-_]|specul)")  # a misspelled flag of speculation
 _MASKS = re.compile(f"{MASK}+")
 
 
@@ -44,7 +46,9 @@ def nothing(document: Document, found: Sequence[Embedded] = ()) -> Report:
 
 def _reports(document: Document, found: list[Embedded], options: dict[str, Any]) -> Iterator[Report]:
     for each in found:
-        if each.setting is not None:
+        if each.node is not None:
+            yield _of_node(document, each, options)
+        elif each.setting is not None:
             yield _of_setting(document, each.setting, dict(options))
         elif _speculates(each):
             yield _of_command(document, each, dict(options))
@@ -54,7 +58,7 @@ def _speculates(each: Embedded) -> bool:
     """Whether a command has a flag of speculation, or a file that may hold one."""
     names = [word.text.split("=", 1)[0] for word in each.words]
     files = ("--config", "--extra_llm_api_options")
-    return any(owner(word.text) for word in each.words) or (
+    return any(owner(word.text) or _LIKE.match(word.text) for word in each.words) or (
         each.engine == "trtllm" and any(name in files for name in names)
     )
 
@@ -84,6 +88,33 @@ def _of_setting(document: Document, setting: Mapped, options: dict[str, Any]) ->
     return _placed(report, document, inner.text, list(setting.at))
 
 
+def _of_node(document: Document, each: Embedded, options: dict[str, Any]) -> Report:
+    """The report on a mapping below other keys; its places are those of the whole text."""
+    inner = fill(Document(document.source, masked(document.text), "yaml"), each.node)
+    told = dict(options)
+    engine, dialect = told.get("engine") or "auto", told.get("dialect") or each.engine or "auto"
+    try:
+        reading = read_document(
+            inner, each.form, engine=engine, release=told.get("release"), around=_around(told, {}), dialect=dialect
+        )
+    except UsageError as error:
+        report = mixed(inner, error.message)
+    else:
+        reading.findings = [found for found in reading.findings if not _of_another(found, reading)]
+        report = judge(reading, **_filters(told))
+    return _placed(report, document, inner.text, list(range(len(inner.text))))
+
+
+def _of_another(found: Finding, reading: Reading) -> bool:
+    """Whether a finding is about a name that the engine does not know and that has nothing to do with speculation."""
+    if found.code not in ("SPC005", "SPC007", "SPC008") or len(found.route) != 1:
+        return False
+    part = found.route[0]
+    value = reading.document.value
+    word = str(value[part]) if isinstance(part, int) and isinstance(value, list) else str(part)
+    return owner(word) is None and "spec" not in word.lower()
+
+
 def _of_command(document: Document, each: Embedded, options: dict[str, Any]) -> Report:
     tokens = [word.text for word in each.words]
     inner = command_document(tokens, document.source)
@@ -97,15 +128,19 @@ def _of_command(document: Document, each: Embedded, options: dict[str, Any]) -> 
         reading.findings += open_values
         report = judge(reading, **_filters(options))
     else:
-        report = check_document(
-            inner,
-            "argv",
-            engine=engine,
-            release=options.get("release"),
-            around=around,
-            dialect=each.engine or engine,
-            **_filters(options),
+        own = engine == (each.engine or engine)
+        release = options.get("release") or (each.release if own else None)
+        reading = read_document(
+            inner, "argv", engine=engine, release=release, around=around, dialect=each.engine or engine
         )
+        unknown = {(at,) for at, word in enumerate(each.words) if word.unknown}
+        reading.findings = [
+            found
+            for found in reading.findings
+            if not (found.route in unknown and found.code in ("SPC006", "SPC007", "SPC008"))
+            and not (each.foreign and _of_another(found, reading))
+        ]
+        report = judge(reading, **_filters(options))
     report = _without_own_files(document, report)
     named = tuple(dict.fromkeys(_name(document, word, name) for word in each.words for name in word.unknown))
     if named and not open_values:
@@ -127,7 +162,7 @@ def _without_own_files(document: Document, report: Report) -> Report:
 def _unresolved(document: Document, words: tuple[Word, ...]) -> Iterator[Finding]:
     """Values of speculation that hang on something outside the file and cannot be read without it."""
     for at, word in enumerate(words):
-        flag = owner(words[at - 1].text) if at else None
+        flag = owner(words[at - 1].text) if at and "=" not in words[at - 1].text else None
         inline = owner(word.text) if "=" in word.text else None
         if not word.unknown or not (flag or inline):
             continue

@@ -24,7 +24,7 @@ def given(reading: Reading, *keys: str) -> int | None:
     """The first of the engine's other arguments that holds a whole number above 0."""
     for key in keys:
         found = reading.around.args.get(key)
-        text = found if isinstance(found, str) and found.isdigit() else None
+        text = found if isinstance(found, str) and found.isdecimal() else None
         if isinstance(found, int) and not isinstance(found, bool) and found > 0:
             return found
         if text is not None and int(text) > 0:

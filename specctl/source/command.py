@@ -9,6 +9,7 @@ from pathlib import PurePath
 from specctl.diagnostics import Span
 from specctl.source.document import Document
 
+CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-[]~")
 
 
@@ -57,6 +58,10 @@ def entry_behind_an_image(tokens: Sequence[str], begin: int) -> tuple[str | None
     return None, 0, 0
 
 
+def _is_entry(tokens: Sequence[str]) -> bool:
+    return "=" not in tokens[0] and entry_of(tokens[:8])[0] is not None
+
+
 def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
     """Which program a command line starts, how many tokens its own words take, and how many positional words may
     follow.
@@ -70,9 +75,13 @@ def entry_of(tokens: Sequence[str]) -> tuple[str | None, int, int]:
         ("=" in words[at] and not words[at].startswith("-")) or words[at] in ("env", "exec", "sudo", "nohup")
     ):
         at += 1
-    if words[at : at + 1] in (["docker"], ["podman"]):
+    if words[at : at + 1] and words[at] in CONTAINERS:
         image = next((n for n, token in enumerate(tokens) if "vllm/vllm-openai" in token and n > at), None)
-        return ("vllm", image + 1, 0) if image is not None else entry_behind_an_image(tokens, at)
+        if image is None or any(_is_entry(tokens[n:]) for n in range(image + 1, min(image + 4, len(tokens)))):
+            return entry_behind_an_image(tokens, at)
+        if words[at] == "kubectl":
+            image = next((n for n, token in enumerate(tokens) if token == "--" and n > image), image)
+        return "vllm", image + 1, 1  # the image's own program is `vllm serve`
     head = words[at : at + 3]
     if head[:2] in (["vllm", "serve"], ["vllm", "bench"]):
         return "vllm", at + 2, 1

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
 
-from specctl.source.command import entry_of
+from specctl.source.command import CONTAINERS, entry_of
 from specctl.source.document import Document
 from specctl.source.flags import owner
 from specctl.source.mapped import Mapped, unescaped
-from specctl.source.shell import MASK, Shell, Variables, Word, assignments
+from specctl.source.shell import MASK, Shell, Variables, Word, assigned, assignments
 
 ENTRY = re.compile(
-    r"\bvllm(?:[ \t]|\\\n)+serve\b|vllm\.entrypoints\.|sglang\.launch_server|\bsglang(?:[ \t]|\\\n)+serve\b"
+    r"\bvllm(?:[ \t]|\\\n)+(?:serve|bench)\b|vllm\.entrypoints\.|sglang\.launch_server|\bsglang(?:[ \t]|\\\n)+serve\b"
     r"|\btrtllm-serve\b|vllm/vllm-openai|tensorrt_llm\.commands\.serve"
 )
 # What a text must hold before it is worth looking into.
@@ -32,18 +34,31 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ENGINE_VARIABLE = re.compile(r"(?:VLLM|SGLANG|SGL|TRTLLM|TLLM)_\w+")
 _SETTING = re.compile(r"(?m)^[ \t{\"]*(?:speculative[-_]\w+|decoding_type|spec[-_]method)[\"]?[ \t]*:")
 LIMIT = 400
+# Images whose own program takes the flags behind them, and the release that a tag names.
+IMAGES = {"vllm": "vllm/vllm-openai", "sglang": "lmsysorg/sglang", "trtllm": "tensorrt-llm/release"}
+_TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:rc|a|b)\d+)?)(?![\w.]*\.\d)")
+_PROGRAM = re.compile(r"(?:\S*/)?(?:python[\d.]*|sh|bash|env|exec|ray)")
+# Programs that hand a quoted command on to a shell.
+_HANDS_ON = frozenset(("ssh", "eval", "bash", "sh", "su", "tmux", "screen", "srun", "pdsh", "parallel", "watch"))
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A command line (`words`) or the text of a settings file (`setting`) inside another file.
+    """A command line (`words`), the text of a settings file (`setting`), or a mapping below other keys of a YAML file
+    (`node`, with the form in which it is read), inside another file.
 
-    `engine`: whose it is, where the command itself says so; `env`: the engine's environment variables set for it."""
+    `engine`: whose it is, where the command itself says so; `release`: which one, where an image's tag says so;
+    `env`: the engine's environment variables set for it; `foreign`: another program takes it first, so that names
+    which the engine does not know may be that program's."""
 
     words: tuple[Word, ...] = ()
     setting: Mapped | None = None
+    node: Any = None
+    form: str = "yaml"
     engine: str | None = None
+    release: str | None = None
     env: dict[str, str] = field(default_factory=dict)
+    foreign: bool = False
 
 
 def embedded(document: Document) -> list[Embedded]:
@@ -90,7 +105,47 @@ def in_text(source: Mapped, env: dict[str, str] | None = None, variables: Variab
             break
         for words, done in _commands_at(shell, mark.start()):  # noqa: B007 (kept behind the loop)
             found += of_words(words, around)
-    return found
+    return found + _loose(source, found, around)
+
+
+def _loose(source: Mapped, found: list[Embedded], env: dict[str, str]) -> list[Embedded]:
+    """Flags of speculation in variables that no command of the text is known to use: one branch or the other sets
+    them, another script or an env file passes them on."""
+    if not any(owner(word) for word in re.findall(r"--?[\w.-]+", source.text)):
+        return []
+    used = {place for each in found for word in each.words for place in word.mapped.at}
+    more: list[Embedded] = []
+    for _, _, values in assigned(source):
+        words = [part for value in values for part in _resplit(source, value)]
+        fresh = not any(word.text and word.mapped.at[0] in used for word in words)
+        if fresh and any(owner(word.text) for word in words):
+            more += of_words(words, env) or bare_flags(words, env)
+            used.update(place for word in words for place in word.mapped.at)
+    return more[:LIMIT]
+
+
+def _resplit(source: Mapped, value: Word) -> list[Word]:
+    """The words of a variable that holds several of them; in an env file it reaches to the end of its line."""
+    rest = re.compile(r"[ \t]+[^\n]+").match(source.text, _behind(source, value))
+    if rest and owner(value.text) and " " not in value.text:
+        return [value, *line_words(source.part(*rest.span()))]
+    return line_words(value.mapped) if " " in value.text.strip() and "-" in value.text else [value]
+
+
+def line_words(line: Mapped) -> list[Word]:
+    """The words of a text that a shell cuts up later. It cuts at blanks, and only `eval` and the like read quotes;
+    so quotes around a JSON text go, those inside of it stay."""
+    if re.match(r"--?[\w.-]+=\{.*\}\s*$", line.text, re.S):
+        return [Word(line.part(0, len(line.text.rstrip())))]
+    if re.search(r"['\"]\s*\{|\\\"|--?[\w-]+(?:=|\s+)['\"]", line.text):
+        return Shell(line).command(0)[0]
+    return [Word(line.part(*found.span())) for found in re.finditer(r"\S+", line.text)]
+
+
+def _behind(source: Mapped, value: Word) -> int:
+    """The index in `source` just behind a word's last character."""
+    last = value.mapped.at[-1] if value.text else -1
+    return source.at.index(last) + 1 if last in source.at else len(source.text)
 
 
 def _heredocs(source: Mapped) -> Iterator[Mapped]:
@@ -129,22 +184,50 @@ def of_words(words: list[Word], env: dict[str, str]) -> list[Embedded]:
     for at, word in enumerate(words):
         engine = entry_of([each.text for each in words[at : at + 40]])[0]
         if engine is not None:
+            inner = next((each for each in words[at:] if _script(each)), None)
+            if inner is not None and PurePath(word.text).name in CONTAINERS:  # docker run IMAGE bash -c "..."
+                return in_text(inner.mapped, env)
             begin = at
             while begin and "=" in words[begin - 1].text and not words[begin - 1].text.startswith("-"):
                 begin -= 1
-            return [Embedded(tuple(words[begin:]), engine=engine, env=env)]
-        if at and " " in word.text and ENTRY.search(word.text) and words[at - 1].text.endswith("c"):
+            texts = [each.text for each in words[begin:]]
+            bench = texts[at - begin + 1 : at - begin + 2] == ["bench"]
+            return [Embedded(tuple(words[begin:]), engine=engine, env=env, release=release_of(texts), foreign=bench)]
+        if at and _script(word) and (words[at - 1].text.endswith("c") or _hands_on(words[:at])):
             return in_text(word.mapped, env)
     return []
 
 
-def bare_flags(words: list[Word], env: dict[str, str], image: str = "") -> list[Embedded]:
-    """A list of flags without its program: the engine is told by the image or by whose flags they are."""
-    engine = next((name for name in ("vllm", "sglang") if name in image), None)
+def _script(word: Word) -> bool:
+    """Whether a word is a whole command, as behind `sh -c`."""
+    return " " in word.text and ENTRY.search(word.text) is not None and not word.text.lstrip().startswith("{")
+
+
+def _hands_on(words: list[Word]) -> bool:
+    return any(PurePath(word.text).name in _HANDS_ON for word in words)
+
+
+def release_of(texts: list[str]) -> str | None:
+    """The release that the tag of an engine's image names, among the words of a command."""
+    images = (text for text in texts if any(image in text for image in IMAGES.values()))
+    found = next((_TAG.search(text) for text in images), None)
+    return found.group(1) if found else None
+
+
+def bare_flags(words: list[Word], env: dict[str, str], image: str = "", *, program: bool = False) -> list[Embedded]:
+    """A list of flags without an engine's program: the engine is told by the image or by whose flags they are.
+
+    `program`: the words begin with another program. Where the image's own program is the engine, the words are judged
+    as its command line; any other program may have flags of its own."""
     owners = [found[0] for found in (owner(word.text) for word in words) if found]
     if not owners:
         return []
-    return [Embedded(tuple(words), engine=engine or owners[0], env=env)]
+    engine = next((name for name in ("vllm", "sglang") if name in image), owners[0])
+    own = IMAGES["vllm"] in image and not program and not _PROGRAM.fullmatch(words[0].text)
+    spoken = [engine, "serve"] if own else [engine] if words[0].text == "serve" and engine != "trtllm" else []
+    place = next(iter(words[0].mapped.at), 0)
+    named = [Word(Mapped(text, [place] * len(text))) for text in spoken]
+    return [Embedded((*named, *words), engine=engine, env=env, release=release_of([image]), foreign=not own)]
 
 
 def _exec_forms(source: Mapped, env: dict[str, str]) -> list[Embedded]:

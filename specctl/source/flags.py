@@ -263,8 +263,9 @@ def parse_options(
 ) -> tuple[list[Given], list[Misuse], list[int]]:
     """Read an option list as argparse does.
 
-    `table` maps a flag to `value`, `switch` or `many`. Prefixes are completed where one flag fits. `positionals`: how
-    many words without a flag are allowed. Returns options, misuses and the indexes of positional words."""
+    `table` maps a flag to `value`, `switch`, `optional` (a value that may be left out) or `many`. Prefixes are
+    completed where one flag fits. `positionals`: how many words without a flag are allowed. Returns options, misuses
+    and the indexes of positional words."""
     found: list[Given] = []
     wrong: list[Misuse] = []
     words: list[int] = []
@@ -299,7 +300,10 @@ def _option(tokens: Sequence[str], at: int, table: Mapping[str, str], found: lis
         found.append(Given(flag, typed, at, value, at))
         return at + 1
     if at + 1 >= len(tokens) or is_option(tokens[at + 1]):
-        wrong.append(Misuse("value-missing", at, typed, (flag,)))
+        if kind == "optional":
+            found.append(Given(flag, typed, at, None, at))
+        else:
+            wrong.append(Misuse("value-missing", at, typed, (flag,)))
         return at + 1
     found.append(Given(flag, typed, at, tokens[at + 1], at + 1))
     end = at + 2

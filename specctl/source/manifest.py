@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
-from specctl.source.extract import ENGINE_VARIABLE, ENTRY, Embedded, bare_flags, in_text, is_setting, of_words
+from specctl.source.extract import (
+    ENGINE_VARIABLE,
+    ENTRY,
+    Embedded,
+    bare_flags,
+    in_text,
+    is_setting,
+    line_words,
+    of_words,
+    release_of,
+)
 from specctl.source.flags import owner
 from specctl.source.mapped import Mapped, aligned, unescaped
 from specctl.source.shell import MASK, VARIABLE, Shell, Word
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _COMMAND = ("entrypoint", "command", "args", "cmd")
+# Keyword arguments of the engine that a verdict hangs on, where they stand beside a setting.
+_BESIDE = ("model", "tensor_parallel_size", "max_model_len", "max_num_batched_tokens", "max_num_seqs", "enable_lora")
 MAX_NODES = 100_000
 
 
@@ -51,7 +65,7 @@ class _Manifest:
             self.scalar(node, env, image)
 
     def mapping(self, node: Any, env: dict[str, Word], image: str) -> None:
-        entries = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+        entries = {key.value: value for key, value in _merged(node) if isinstance(key, yaml.ScalarNode)}
         env = env | self.environment(entries.get("env")) | self.environment(entries.get("environment"))
         own = entries.get("image")
         image = own.value if isinstance(own, yaml.ScalarNode) else image
@@ -62,16 +76,23 @@ class _Manifest:
 
     def nested(self, node: Any) -> None:
         """A setting below other keys, as the engine's keyword arguments in the file of another server."""
-        for key, value in node.value:
-            name = key.value.replace("-", "_") if isinstance(key, yaml.ScalarNode) else ""
+        entries = [(key, value) for key, value in _merged(node) if isinstance(key, yaml.ScalarNode)]
+        names = [_snake(key.value) for key, _ in entries]
+        if "speculative_algorithm" in names:
+            dashed = any("-" in key.value for key, _ in entries)
+            kept = [pair for pair in entries if isinstance(pair[1], (yaml.ScalarNode, yaml.SequenceNode))]
+            self.found.append(_below(node, kept, "yaml" if dashed else "python", "sglang"))
+            return
+        for name, (key, value) in zip(names, entries, strict=True):
             text = isinstance(value, yaml.ScalarNode) and value.value.lstrip().startswith("{")
             if name != "speculative_config" or not (text or isinstance(value, yaml.MappingNode)):
                 continue
             self.seen.add(id(value))
-            start, end = key.start_mark.index, value.end_mark.index
-            indent = [(" ", start)] * key.start_mark.column  # the lines below keep theirs
-            lines = ((char, start + at) for at, char in enumerate(self.text[start:end]))
-            self.found.append(Embedded(setting=Mapped.of([*indent, *lines])))
+            own = [(yaml.ScalarNode(key.tag, name, key.start_mark, key.end_mark, key.style), value)]
+            if "decoding_type" not in {_snake(str(part.value)) for part, _ in _merged(value)}:
+                others = zip(names, entries, strict=True)
+                own += [pair for other, pair in others if other in _BESIDE and isinstance(pair[1], yaml.ScalarNode)]
+            self.found.append(_below(node, own, "yaml", None))
 
     def environment(self, node: Any) -> dict[str, Word]:
         """`env` of a container (name and value), a mapping, or a list of `NAME=value`."""
@@ -104,7 +125,9 @@ class _Manifest:
         found = of_words(words, _texts(env))
         if found or "vllm/vllm-openai" in image or any(owner(word.text) for word in words):
             self.seen |= {id(part) for part in parts}
-            self.found += found or bare_flags(words, _texts(env), image)
+            program = "entrypoint" in entries or ("command" in entries and "args" in entries)
+            found = found or bare_flags(words, _texts(env), image, program=program)
+            self.found += [replace(each, release=each.release or release_of([image])) for each in found]
 
     def words(self, node: Any, env: dict[str, Word]) -> list[Word]:
         if isinstance(node, yaml.SequenceNode):
@@ -130,8 +153,8 @@ class _Manifest:
             self.found += in_text(self.mapped(node)) if "<<" in value else [Embedded(setting=self.mapped(node))]
         elif ENTRY.search(value) and " " in value.strip():
             self.found += in_text(self.mapped(node), _texts(env), {name: [word] for name, word in env.items()})
-        elif value.lstrip().startswith("--") and " " in value.strip():
-            self.found += bare_flags(Shell(self.mapped(node)).command(0)[0], _texts(env), image)
+        elif value.lstrip().startswith(("--", "-sc", "serve ")) and any(map(owner, value.split())):
+            self.found += bare_flags(line_words(self.mapped(node)), _texts(env), image)
 
     def mapped(self, node: Any) -> Mapped:
         """A scalar's value with the places of its characters."""
@@ -146,6 +169,29 @@ class _Manifest:
             pairs = [(char, start + 1 + at) for at, char in enumerate(raw[1:-1])]
             return aligned(node.value, _single(pairs), start)
         return aligned(node.value, ((char, start + at) for at, char in enumerate(raw)), start)
+
+
+def _merged(node: Any) -> list[tuple[Any, Any]]:
+    """The entries of a mapping, those of the mappings that it merges (`<<`) before its own."""
+    found: list[tuple[Any, Any]] = []
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.tag != "tag:yaml.org,2002:merge":
+            continue
+        parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        found += [pair for part in parts if isinstance(part, yaml.MappingNode) for pair in part.value]
+    own = node.value if isinstance(node, yaml.MappingNode) else ()
+    return found + [pair for pair in own if pair[0].tag != "tag:yaml.org,2002:merge"]
+
+
+def _snake(name: str) -> str:
+    """A key as the engines spell it: `speculativeConfig` and `speculative-config` too."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("-", "_")
+
+
+def _below(node: Any, entries: list[tuple[Any, Any]], form: str, engine: str | None) -> Embedded:
+    """Some entries of a mapping, as a setting of their own."""
+    kept = yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark, node.flow_style)
+    return Embedded(node=kept, form=form, engine=engine, foreign=True)
 
 
 def _single(pairs: list[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from specctl.source.mapped import Mapped
+from specctl.source.mapped import Mapped, unescaped
 
 MASK = "\ue000"  # stands for each character of a template mark; a file's own text never holds it
 LONGEST = 1 << 16  # characters of a variable's value; no setting needs more, and values of values grow fast
@@ -22,7 +22,7 @@ _REDIRECTION = re.compile(r"(?:\d?>&[\d-])|(?:\d|&)?(>>?|<<?<?-?)")
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\r?\n)*")
 _ASSIGNMENT = re.compile(
     r"(?m)^[ \t]*(?:export[ \t]+|readonly[ \t]+|local[ \t]+|ENV[ \t]+|ARG[ \t]+|declare[ \t]+(?:-\w+[ \t]+)?"
-    r"|Environment=\"?)?([A-Za-z_]\w*)(\+?=|[ \t]*[:?]=[ \t]*|[ \t]+=[ \t]*)"
+    r"|Environment=['\"]?)?([A-Za-z_]\w*)(\+?=|[ \t]*[:?]=[ \t]*|[ \t]+=[ \t]*)"
 )
 
 
@@ -171,13 +171,7 @@ def assignments(source: Mapped) -> dict[str, list[Word]]:
     """The variables that a text sets to one value; those set several times are left out, for who knows when."""
     known: dict[str, list[Word]] = {}
     often: set[str] = set()
-    for found in _ASSIGNMENT.finditer(source.text):
-        name, sign = found.group(1), found.group(2).strip()
-        if found.group().endswith('"' + name + found.group(2)):  # a unit's Environment="NAME=value"
-            end = re.compile(r'["\n]|$').search(source.text, found.end())
-            value = [Word(source.part(found.end(), end.start() if end else len(source.text)))]
-        else:
-            value = _value(Shell(source, dict(known)), found.end(), make=sign in (":=", "?=") or sign != found.group(2))
+    for name, sign, value in assigned(source, known):
         grown = value + (known.get(name, []) if sign == "+=" else [])
         if sum(len(word.text) for word in grown) > LONGEST:
             often.add(name)
@@ -188,6 +182,26 @@ def assignments(source: Mapped) -> dict[str, list[Word]]:
         else:
             known[name] = value
     return {name: words for name, words in known.items() if name not in often}
+
+
+def assigned(source: Mapped, known: Variables | None = None) -> Iterator[tuple[str, str, list[Word]]]:
+    """Each assignment of a text: name, sign, value. `known`: the variables that may stand in a value."""
+    for found in _ASSIGNMENT.finditer(source.text):
+        name, sign = found.group(1), found.group(2).strip()
+        opening = source.text[found.start(1) - 1 : found.start(1)]
+        if found.group().lstrip().startswith("Environment=") or opening in ("'", '"'):
+            yield name, sign, [_of_unit(source, found.end(), opening)]
+            continue
+        make = sign in (":=", "?=") or sign != found.group(2)
+        yield name, sign, _value(Shell(source, dict(known or {})), found.end(), make=make)
+
+
+def _of_unit(source: Mapped, at: int, opening: str) -> Word:
+    """The value in a unit's `Environment="NAME=value"`, where a backslash escapes as in C."""
+    close = rf"(?:[^{opening}\\\n]|\\.)*" if opening in ("'", '"') else r"(?:[^\s\\]|\\.)*"
+    found = re.compile(close).match(source.text, at)
+    raw = source.text[at : found.end() if found else at]
+    return Word(Mapped.of((char, source.at[place]) for char, place in unescaped(raw, at)))
 
 
 def _value(shell: Shell, at: int, *, make: bool) -> list[Word]:

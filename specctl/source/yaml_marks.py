@@ -30,8 +30,11 @@ def load(document: Document) -> Document:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         document.refuse(Problem("SPC003", f"this is not YAML: {str(error).splitlines()[0]}", document.whole()))
         return document
-    if node is None:
-        return document
+    return document if node is None else fill(document, node)
+
+
+def fill(document: Document, node: Any) -> Document:
+    """Fill `document.value` and its places from a node of its text."""
     try:
         document.value = _Walk(document).value(node, (), 0)
     except (_TooMuch, RecursionError):

@@ -168,7 +168,7 @@ def test_utf16_is_named() -> None:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("docker run --gpus all -e A=b vllm/vllm-openai:v1 --model x", ("vllm", 7, 0)),
+        ("docker run --gpus all -e A=b vllm/vllm-openai:v1 --model x", ("vllm", 7, 1)),
         ("docker run lmsysorg/sglang:v1 python3 -m sglang.launch_server --model-path x", ("sglang", 6, 0)),
         ("podman run image trtllm-serve x", ("trtllm", 4, 1)),
         ("docker run image", (None, 0, 0)),
