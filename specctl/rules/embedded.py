@@ -129,9 +129,9 @@ def _of_command(document: Document, each: Embedded, options: dict[str, Any]) -> 
         report = judge(reading, **_filters(options))
     else:
         own = engine == (each.engine or engine)
-        release = options.get("release") or (each.release if own else None)
+        wanted = options.get("release") or (each.release if own else None)
         reading = read_document(
-            inner, "argv", engine=engine, release=release, around=around, dialect=each.engine or engine
+            inner, "argv", engine=engine, release=wanted, around=around, dialect=each.engine or engine
         )
         unknown = {(at,) for at, word in enumerate(each.words) if word.unknown}
         reading.findings = [

@@ -127,7 +127,7 @@ def error_response(error: ApiError) -> JSONResponse:
 async def read_body(request: Request, options: ServerOptions) -> bytes:
     """The body, as far as it is allowed to be. Raises ApiError: 413 when too large, 408 when it comes too slowly."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared[:20]) > options.max_body_bytes:
+    if declared.isdecimal() and int(declared[:20]) > options.max_body_bytes:
         raise _too_large(options)
     try:
         async with asyncio.timeout(options.body_timeout_s):
