@@ -26,6 +26,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "mtp": {"method": "mtp", "model": "demo-mtp", "num_speculative_tokens": 2},
     "medusa": {"method": "medusa", "model": "demo-medusa", "num_speculative_tokens": 3},
     "mlp_speculator": {"method": "mlp_speculator", "model": "demo-mlp-speculator", "num_speculative_tokens": 3},
+    "pard": {"method": "draft_model", "model": "demo-pard", "parallel_drafting": True, "num_speculative_tokens": 4},
     "dflash": {"method": "dflash", "model": "demo-dflash", "num_speculative_tokens": 4},
 }
 

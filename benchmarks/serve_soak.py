@@ -3,8 +3,9 @@
     python -m benchmarks.serve_soak                                  # ten minutes, 64 clients, n-gram drafts
     python -m benchmarks.serve_soak --clients 256 --seconds 120
 
-Ends with 1 where an answer was wrong, anything was left behind, or the median memory of the last minute is above that
-of the fourth by more than 3 % or 32 MiB, whichever is more (runs of five minutes and longer).
+Prints a verdict on four things: answers (none lost, mixed up or 5xx), what is left behind (requests, KV blocks, a busy
+CPU), and memory: the median of the last minute may be above that of minute 4 by 3 % or 32 MiB, whichever is more (runs
+of five minutes and longer). Ends with 1 where one of them fails.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import httpx
 
 from benchmarks.serve_equality import METHODS
 from benchmarks.serving import serving
-from benchmarks.soak_load import soak
+from benchmarks.soak_load import KINDS, Tally, soak
 
 PROMPTS = [
     "The harbour was quiet when",
@@ -34,6 +37,7 @@ PROMPTS = [
     "x",
 ]
 MINUTE = 60.0
+IDLE_S = 3.0  # for how long the server is watched after the load
 
 
 class Samples:
@@ -56,9 +60,32 @@ class Samples:
         self._stopped.set()
         self._thread.join()
 
-    def in_minute(self, begin: float) -> float:
-        """Median of the minute that begins `begin` seconds after the start."""
-        return median(size for at, size in self.found if begin <= at < begin + MINUTE)
+
+@dataclass(frozen=True)
+class Growth:
+    """Bytes of memory: the medians of minute 4 and of the last minute."""
+
+    early: float
+    late: float
+
+    @property
+    def allowed(self) -> float:
+        """What the last minute may have."""
+        return self.early + max(0.03 * self.early, 32 * 2**20)
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether memory grew as a leak makes it grow."""
+        return self.late > self.allowed
+
+
+def growth(samples: Sequence[tuple[float, float]], seconds: float) -> Growth | None:
+    """Growth over a run of so many seconds from `(seconds, bytes)`; None for one that is too short to tell."""
+
+    def in_minute(begin: float) -> float:
+        return median(size for at, size in samples if begin <= at < begin + MINUTE)
+
+    return Growth(in_minute(3 * MINUTE), in_minute(seconds - MINUTE)) if seconds >= 5 * MINUTE else None
 
 
 def metric(url: str, name: str) -> float:
@@ -72,9 +99,25 @@ def left_behind(url: str) -> list[str]:
     names = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc")
     found = [f"{name} is {value:g}" for name in names if (value := metric(url, name))]
     begun = metric(url, "process_cpu_seconds_total")
-    time.sleep(3)
+    time.sleep(IDLE_S)
     busy = metric(url, "process_cpu_seconds_total") - begun
-    return [*found, f"{busy:.2f} s of CPU in 3 s"] if busy > 0.6 else found
+    return [*found, f"{busy:.2f} s of CPU in {IDLE_S:g} s"] if busy > 0.2 * IDLE_S else found
+
+
+def verdict(tally: Tally, left: Sequence[str], grown: Growth | None) -> tuple[list[str], bool]:
+    """The lines that tell how a run went, and whether all is well."""
+    lines = [", ".join(f"{name}: {count}" for name, count in sorted(tally.counts.items()))]
+    lines += [f"  {line}" for line in tally.wrong[:20]]
+    faults = ", ".join(f"{tally.of_kind(kind)} {kind}" for kind in KINDS)
+    lines.append(f"answers      {faults}")
+    lines.append(f"left behind  {', '.join(left) or 'nothing: no request, no KV block, an idle CPU'}")
+    if grown is None:
+        lines.append("memory       no verdict on a run of less than five minutes")
+    else:
+        early, late, allowed = (round(size / 2**20) for size in (grown.early, grown.late, grown.allowed))
+        lines.append(f"memory       median {early} MiB in minute 4, {late} MiB in the last; {allowed} MiB are allowed")
+    well = not (tally.wrong or left or (grown and grown.is_too_much))
+    return [*lines, f"verdict      {'pass' if well else 'FAIL'}"], well
 
 
 def main() -> int:
@@ -92,15 +135,9 @@ def main() -> int:
         tally = asyncio.run(soak(url, PROMPTS, order.clients, order.seconds, order.seed))
         samples.stop()
         left = left_behind(url)
-    print(", ".join(f"{name}: {count}" for name, count in sorted(tally.counts.items())))
-    for line in (*tally.wrong[:20], *left):
-        print(f"  {line}")
-    grown = False
-    if order.seconds >= 5 * MINUTE:
-        early, late = samples.in_minute(3 * MINUTE), samples.in_minute(order.seconds - MINUTE)
-        grown = late > early + max(0.03 * early, 32 * 2**20)
-        print(f"memory: {early / 2**20:.0f} MiB in minute 4, {late / 2**20:.0f} MiB in the last")
-    return int(bool(tally.wrong or left or grown))
+    lines, well = verdict(tally, left, growth(samples.found, order.seconds))
+    print("\n".join(lines))
+    return int(not well)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,27 @@ BAD_BODIES: tuple[bytes, ...] = (
 )
 
 
+LOST, MIXED_UP, FAULT, OTHER = KINDS = ("lost", "mixed up", "of status 5xx", "of another status than due")
+
+
 @dataclass
 class Tally:
-    """What became of the calls. `wrong`: answers that were not the expected ones, and statuses nobody asked for."""
+    """What became of the calls. `wrong`: one line a call that went wrong, with its kind of `KINDS` in front."""
 
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, what: str) -> None:
+        """One more that went wrong."""
+        self.wrong.append(f"{kind}: {what}")
+
+    def note_status(self, response: httpx.Response, where: str) -> None:
+        """A status that should not have come."""
+        self.note(FAULT if response.status_code >= 500 else OTHER, f"{response.status_code} {where}")
+
+    def of_kind(self, kind: str) -> int:
+        """How many went wrong so."""
+        return sum(line.startswith(f"{kind}: ") for line in self.wrong)
 
 
 def body_of(prompt: str, index: int) -> dict[str, Any]:
@@ -51,14 +66,19 @@ async def expected(url: str, prompts: Sequence[str]) -> list[str]:
         return found
 
 
-async def soak(url: str, prompts: Sequence[str], clients: int, seconds: float, seed: int = 0) -> Tally:
-    """`clients` at once for so long: a third of their calls hang up at random, a tenth have bad bodies."""
+async def soak(
+    url: str, prompts: Sequence[str], clients: int, seconds: float, seed: int = 0, pause_s: float = 0.0
+) -> Tally:
+    """`clients` at once for so long: a third of their calls hang up at random, a tenth have bad bodies.
+
+    `pause_s`: what a client waits between two calls, on average.
+    """
     tally, answers = Tally(), await expected(url, prompts)
     end = time.monotonic() + seconds
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=clients)
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as http:
-        loops = [_client(http, prompts, answers, tally, random.Random(f"{seed}/{i}"), end) for i in range(clients)]
-        await asyncio.gather(*loops)
+        draws = [random.Random(f"{seed}/{i}") for i in range(clients)]
+        await asyncio.gather(*(_client(http, prompts, answers, tally, draw, end, pause_s) for draw in draws))
     return tally
 
 
@@ -69,6 +89,7 @@ async def _client(
     tally: Tally,
     draw: random.Random,
     end: float,
+    pause_s: float,
 ) -> None:
     while time.monotonic() < end:
         kind, index = draw.random(), draw.randrange(len(prompts))
@@ -80,14 +101,15 @@ async def _client(
             else:
                 await _ask(http, body_of(prompts[index], index), answers[index], tally, draw)
         except httpx.HTTPError as error:
-            tally.wrong.append(f"{type(error).__name__}: {error}")
+            tally.note(LOST, f"{type(error).__name__} {error}")
+        await asyncio.sleep(draw.uniform(0, 2 * pause_s))
 
 
 async def _hang_up(http: httpx.AsyncClient, body: dict[str, Any], tally: Tally, draw: random.Random) -> None:
     tally.counts["hung up"] += 1
     async with http.stream("POST", "/v1/completions", json=body | {"stream": True}) as response:
         if response.status_code not in (200, 429):
-            tally.wrong.append(f"{response.status_code} before hanging up")
+            tally.note_status(response, "before hanging up")
         lines = response.aiter_lines()
         for _ in range(draw.randrange(6)):
             if await anext(lines, None) is None:
@@ -99,7 +121,7 @@ async def _nonsense(http: httpx.AsyncClient, tally: Tally, draw: random.Random) 
     response = await http.post(draw.choice(["/v1/completions", "/v1/chat/completions"]), content=body)
     tally.counts["bad bodies"] += 1
     if response.status_code != 400 or "error" not in response.json():
-        tally.wrong.append(f"{response.status_code} for {body!r}")
+        tally.note_status(response, f"for {body!r}")
 
 
 async def _ask(http: httpx.AsyncClient, body: dict[str, Any], wanted: str, tally: Tally, draw: random.Random) -> None:
@@ -110,16 +132,18 @@ async def _ask(http: httpx.AsyncClient, body: dict[str, Any], wanted: str, tally
         await asyncio.sleep(draw.uniform(0.05, 0.5))
         return
     if response.status_code != 200:
-        tally.wrong.append(f"{response.status_code}: {response.text[:200]}")
+        tally.note_status(response, response.text[:200])
         return
     tally.counts["answered"] += 1
     found = _text(response.text) if stream else response.json()["choices"][0]["text"]
-    if found != wanted:
-        tally.wrong.append(f"{body['prompt']!r}: {found!r}, expected {wanted!r}")
+    if found is None:
+        tally.note(LOST, f"{body['prompt']!r}: the stream was cut off")
+    elif found != wanted:
+        tally.note(MIXED_UP, f"{body['prompt']!r}: {found!r}, expected {wanted!r}")
 
 
-def _text(events: str) -> str:
+def _text(events: str) -> str | None:
     lines = [line[6:] for line in events.split("\n\n") if line]
-    if lines.pop() != "[DONE]":
-        return "a stream that was cut off"
+    if lines.pop() != "[DONE]" or any(json.loads(line).get("error") for line in lines):
+        return None
     return "".join(choice["text"] for line in lines for choice in json.loads(line)["choices"])
