@@ -16,7 +16,7 @@ import httpx
 
 from benchmarks.request_mixes import Call, joined
 
-START_S = 180.0
+START_S = 600.0
 
 
 @contextlib.contextmanager

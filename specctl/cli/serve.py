@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -28,7 +29,6 @@ REAL_ENGINES = ("vllm", "sglang", "trtllm")
 REAL_ONLY = ("engine_command", "dry_run", "start_timeout", "metrics_interval")
 SHARED = ("target", "engine", "host", "port", "release")
 KEY_VARIABLE = "SPECCTL_API_KEY"
-PER_REQUEST = ("none", "summary")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOOPBACK = ("127.", "::1", "localhost")
 
@@ -61,10 +61,11 @@ def command(
     served_model_name: Annotated[list[str] | None, Opt(help="Name in the API; may repeat. [TARGET]")] = None,
     api_key: Annotated[list[str] | None, Opt(help=f"Accepted key; may repeat. Also ${KEY_VARIABLE}.")] = None,
     api_key_file: Annotated[Path | None, Opt(metavar="FILE", help="Accepted keys, one a line.")] = None,
+    allowed_origins: Annotated[list[str] | None, Opt(help="Web origin that may call (CORS); may repeat.")] = None,
     ssl_certfile: Annotated[Path | None, Opt(metavar="PEM", help="Certificate: serve https.")] = None,
     ssl_keyfile: Annotated[Path | None, Opt(metavar="PEM", help="Its private key.")] = None,
     drain_timeout: Annotated[float, Opt(min=0, help="Seconds that running requests get after SIGTERM.")] = 60.0,
-    per_request_spec_decode_metrics: Annotated[str, Opt(help="Add figures to answers: none, summary.")] = "none",
+    per_request_spec_decode_metrics: Annotated[str, Opt(help="In answers: none, summary, detailed.")] = "none",
     release: Annotated[str | None, Opt(help="The engine release that the setting is written for.")] = None,
     log_level: Annotated[str, Opt(help="debug, info, warning, error.")] = "info",
 ) -> int:
@@ -76,11 +77,13 @@ def command(
         start = Start(engine, engine_command, dry_run, start_timeout, metrics_interval, host, port, release)
         return run_engine(ctx.obj, target, start, _typed(ctx, but=(*REAL_ONLY, *SHARED)))
     _only_real_engines(ctx)
-    _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST)
+    from specctl.server.options import PER_REQUEST_METRICS, ServerOptions
+
+    _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST_METRICS)
     _one_of("--log-level", log_level, LOG_LEVELS)
     _one_of("--speculation", speculation, ("set", "auto"))
     keys = _keys(api_key or [], api_key_file)
-    tls = _tls(ssl_certfile, ssl_keyfile)
+    tls, origins = _tls(ssl_certfile, ssl_keyfile), _origins(allowed_origins or [])
     target, spec = _setting(ctx.obj, target, release)
     # The port is asked for before the model is loaded: nobody wants to hear of it a minute later.
     from specctl.server.address import bind
@@ -88,7 +91,6 @@ def command(
     sock = bind(host, port)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # while loading there is nothing to finish
     from specctl.cli.serve_load import LoadOptions, load
-    from specctl.server.options import ServerOptions
 
     sizes = max_num_seqs, max_model_len, max_num_batched_tokens
     memory = enable_prefix_caching, kv_cache_memory, gpu_memory_utilization
@@ -99,6 +101,7 @@ def command(
         max_num_seqs=loaded.engine.num_slots,
         max_queue=max_queue,
         api_keys=keys,
+        allowed_origins=origins,
         max_body_bytes=int(max_body_mib * 2**20),
         per_request_metrics=per_request_spec_decode_metrics,
         speculative=spec is not None,
@@ -107,6 +110,8 @@ def command(
     _announce(loaded, spec, options)
     if not keys and not host.startswith(LOOPBACK):
         print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
+    if spec is None and options.per_request_metrics != "none":
+        print("note: --per-request-spec-decode-metrics adds nothing: no speculation is set", file=sys.stderr)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     return _run(loaded.target, loaded.engine, options, sock, drain_timeout, tls)
 
@@ -139,7 +144,7 @@ def _keys(given: list[str], file: Path | None) -> tuple[str, ...]:
         keys.append(os.environ[KEY_VARIABLE])
     if file is not None:
         try:
-            lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+            lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             raise MissingError(f"--api-key-file {file} cannot be read: {error}") from None
         found = [line for line in lines if line and not line.startswith("#")]
@@ -149,6 +154,16 @@ def _keys(given: list[str], file: Path | None) -> tuple[str, ...]:
     if any(not key.strip() for key in keys):
         raise UsageError("an API key is empty", help=f"check --api-key and ${KEY_VARIABLE}")
     return tuple(key.strip() for key in keys)
+
+
+def _origins(given: list[str]) -> tuple[str, ...]:
+    """Origins as browsers spell them; one with a path would never be met."""
+    for origin in given:
+        if origin != "*" and re.fullmatch(r"https?://[^/\s]+", origin) is None:
+            raise UsageError(
+                f"--allowed-origins is {origin!r}, which is no origin", help="write https://example.com, or *"
+            )
+    return tuple(given)
 
 
 def _tls(certificate: Path | None, key: Path | None) -> TlsFiles | None:

@@ -75,11 +75,14 @@ def _require(holds: bool, field: str, value: object, wanted: str) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt (token ids) with its sampling options; ``id`` is the caller's and must be unique while it runs."""
+    """One prompt (token ids) with its sampling options; ``id`` is the caller's and must be unique while it runs.
+    ``keep_steps``: its statistics tell each draft by itself.
+    """
 
     id: str
     prompt_token_ids: list[int]
     sampling: SamplingParams
+    keep_steps: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ class Sequence:
     finish_reason: str | None = None
     stop_reason: str | int | None = None
 
+    def __post_init__(self) -> None:
+        if self.request.keep_steps:
+            self.stats.steps = []
+
     @property
     def num_prompt(self) -> int:
         return len(self.request.prompt_token_ids)

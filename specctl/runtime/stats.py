@@ -32,6 +32,7 @@ class SpecStats:
     that stands. ``accepted_per_position[i]``: drafts of which a token at place i (0-based; in a tree, of its path) was
     accepted.
     ``acceptance_length_histogram[j]``: drafts that accepted exactly j tokens.
+    ``steps``: drafted and accepted tokens of each draft in their order, None where they are not kept (sums have none).
     Ratios are None where nothing was counted: what was not measured is not 0.
     """
 
@@ -41,6 +42,7 @@ class SpecStats:
     num_accepted_tokens: int = 0
     accepted_per_position: list[int] = field(default_factory=list)
     acceptance_length_histogram: list[int] = field(default_factory=list)
+    steps: list[tuple[int, int]] | None = field(default=None, compare=False)
 
     def record(self, drafted: int, accepted: int, depth: int | None = None) -> None:
         """Count one verify step of one request: ``drafted`` tokens proposed, ``accepted`` of them taken. ``depth``:
@@ -58,6 +60,8 @@ class SpecStats:
         for position in range(accepted):
             self.accepted_per_position[position] += 1
         self.acceptance_length_histogram[accepted] += 1
+        if self.steps is not None:
+            self.steps.append((drafted, accepted))
 
     @property
     def acceptance_rate(self) -> float | None:

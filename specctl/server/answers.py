@@ -240,14 +240,16 @@ def sse(body: Mapping[str, Any]) -> bytes:
 def speculative_metrics(stats: SpecStats, k: int) -> dict[str, Any]:
     """`metrics` of one request as vLLM 0.29 and later return it (steps are those that had a draft)."""
     histogram = stats.acceptance_length_histogram
-    return {
-        "speculative_decoding": {
-            "mean_acceptance_length": stats.mean_acceptance_length or 1.0,
-            "draft_acceptance_rate": stats.acceptance_rate or 0.0,
-            "acceptance_histogram": histogram + [0] * (k + 1 - len(histogram)),
-            "num_spec_steps": stats.num_drafts,
-            "num_accepted_draft_tokens": stats.num_accepted_tokens,
-            "num_draft_tokens": stats.num_draft_tokens,
-            "num_spec_tokens": k,
-        }
+    found: dict[str, Any] = {
+        "mean_acceptance_length": stats.mean_acceptance_length or 1.0,
+        "draft_acceptance_rate": stats.acceptance_rate or 0.0,
+        "acceptance_histogram": histogram + [0] * (k + 1 - len(histogram)),
+        "num_spec_steps": stats.num_drafts,
+        "num_accepted_draft_tokens": stats.num_accepted_tokens,
+        "num_draft_tokens": stats.num_draft_tokens,
+        "num_spec_tokens": k,
     }
+    if stats.steps:  # as vLLM: kept at the level "detailed", and not there before the first draft
+        found["per_step_accepted"] = [accepted for _, accepted in stats.steps]
+        found["per_step_drafted"] = [drafted for drafted, _ in stats.steps]
+    return {"speculative_decoding": found}

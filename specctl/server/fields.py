@@ -18,6 +18,7 @@ MAX_STOP_STRING_LENGTH = 1000  # characters
 MAX_STOP_TOKEN_IDS = 256
 MAX_TEXTS = 256
 MAX_BIASES = 1024
+_WITH_TEXT = (str, list, dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def integer(name: str, value: Any) -> int:
-    """A whole number; 3.0 and "3" are not."""
+    """A whole number; JSON has one kind of numbers, so 3.0 is one, while 3.5 and "3" are none."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise wrong_type(name, "an integer", value)
     if abs(value) >= 2**63:
@@ -76,11 +79,34 @@ def text(name: str, value: Any) -> str:
     """A string that can be encoded: JSON can spell halves of a surrogate pair, which are no characters."""
     if not isinstance(value, str):
         raise wrong_type(name, "a string", value)
+    characters(name, value)
+    return value
+
+
+def characters(name: str, value: Any) -> None:
+    """Raises ApiError (400) for a string anywhere in a JSON value, keys included, that cannot be encoded."""
+    left = [(name, value)]
+    while left:
+        place, item = left.pop()
+        if isinstance(item, str):
+            _encodable(place, item)
+        elif isinstance(item, list):
+            left += [
+                (f"{place}[{index}]"[:200], each) for index, each in enumerate(item) if isinstance(each, _WITH_TEXT)
+            ]
+        elif isinstance(item, dict):
+            for key in item:
+                _encodable(place, key)
+            before = f"{place}." if place else ""
+            left += [(f"{before}{key}"[:200], each) for key, each in item.items() if isinstance(each, _WITH_TEXT)]
+
+
+def _encodable(name: str, value: str) -> None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise bad_request(f"'{name}' holds a lone surrogate, which is no character", name, "invalid_value") from None
-    return value
+        shown, where = name or None, f"'{name}'" if name else "a field's name"
+        raise bad_request(f"{where} holds a lone surrogate, which is no character", shown, "invalid_value") from None
 
 
 def mapping(name: str, value: Any) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from specctl.runtime import grammar
 from specctl.server.api_error import bad_request
-from specctl.server.fields import Field, boolean, mapping, read_fields, text, texts, unsupported
+from specctl.server.fields import Field, boolean, characters, mapping, read_fields, text, texts, unsupported
 from specctl.server.schemas import check_schema
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
@@ -134,9 +135,9 @@ def _one_of(prefix: str, values: Mapping[str, Any], spelling: str) -> AnswerForm
 
 
 def _schema_text(field: str, value: str) -> Any:
-    import json
-
     try:
-        return json.loads(value)
+        found = json.loads(value)
     except (ValueError, RecursionError):
         raise bad_request(f"'{field}' is a string that is not JSON", field, "invalid_value") from None
+    characters(field, found)
+    return found

@@ -106,7 +106,7 @@ class Service:
         for choice in range(call.num_choices):
             prompt = choice // call.n
             own = call.sampling_for(choice, samplings[prompt])
-            requests.append(Request(f"{answer.id}-{choice}", list(prompts[prompt]), own))
+            requests.append(Request(f"{answer.id}-{choice}", list(prompts[prompt]), own, self.options.keep_steps))
         return answer, self.bridge.submit(requests, arrival)
 
     def _check_ids(self, call: GenerationCall) -> None:

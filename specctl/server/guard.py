@@ -125,7 +125,14 @@ def error_response(error: ApiError) -> JSONResponse:
 
 
 async def read_body(request: Request, options: ServerOptions) -> bytes:
-    """The body, as far as it is allowed to be. Raises ApiError: 413 when too large, 408 when it comes too slowly."""
+    """The body, as far as it is allowed to be.
+
+    Raises ApiError: 413 when it is too large, 408 when it comes too slowly, 415 when it is compressed.
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        message = f"a body with the content encoding '{encoding[:32]}' is not read; send it as it is"
+        raise ApiError(415, message, code="unsupported_encoding", headers={"Connection": "close"})
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > options.max_body_bytes:
         raise _too_large(options)

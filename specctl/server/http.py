@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
 from specctl.server.api_error import ApiError
@@ -40,12 +41,16 @@ def make_app(service: Service, metrics: ServerMetrics) -> FastAPI:
         ticker.cancel()
         service.close()
 
-    # No pages of documentation: they load scripts from elsewhere. No CORS headers: browsers of other sites stay out.
+    # No pages of documentation: they load scripts from elsewhere.
     # Newer releases trace each request with OpenTelemetry unless told not to; older ones ignore the argument.
     off = {"tracing": False, "metrics": False, "logs": False}
     extra: dict[str, Any] = {"telemetry": off}
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, **extra)
     app.add_middleware(Guard, options=options, metrics=metrics)
+    if options.allowed_origins:  # else no CORS headers: browsers keep the pages of other sites out
+        # Outside the guard: a browser asks first, without a key.
+        rules = {"allow_methods": ["GET", "POST"], "allow_headers": ["*"], "expose_headers": ["x-request-id"]}
+        app.add_middleware(CORSMiddleware, allow_origins=options.allowed_origins, **rules)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ApiError, _api_error)
     routes = Routes(service, metrics)

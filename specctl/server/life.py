@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from specctl.server.address import TlsFiles, no_address
 from specctl.server.api_error import draining
 from specctl.server.bridge import Bridge
+from specctl.server.connection import ConnectionConfig
 from specctl.server.engine_port import EnginePort, TargetPort
 from specctl.server.generation import Service
 from specctl.server.http import make_app
@@ -36,16 +37,18 @@ class DrainingServer(uvicorn.Server):
         self,
         app: ASGIApp,
         bridge: Bridge,
+        options: ServerOptions,
         drain_timeout_s: float,
         on_ready: Callable[[], None],
         tls: TlsFiles | None = None,
     ) -> None:
-        config = uvicorn.Config(
+        config = ConnectionConfig(
             app,
+            options,
             lifespan="on",
             access_log=False,
             log_config=None,
-            log_level="warning",
+            log_level="error",  # its warnings are about what clients send, as often as they like
             server_header=False,
             backlog=_LISTEN_BACKLOG,
             timeout_graceful_shutdown=int(_LAST_BYTES_S),
@@ -127,7 +130,7 @@ def make_server(
     bridge = Bridge(engine, options.capacity, metrics)
     metrics.watch(bridge, k, options.speculative, engine.lossless, options.method)
     app = make_app(Service(target, bridge, options, k), metrics)
-    return DrainingServer(app, bridge, drain_timeout_s, on_ready, tls)
+    return DrainingServer(app, bridge, options, drain_timeout_s, on_ready, tls)
 
 
 def run(server: DrainingServer, sock: socket.socket) -> bool:

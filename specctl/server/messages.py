@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from specctl.server.api_error import bad_request
-from specctl.server.fields import mapping, text, token_ids, unsupported, wrong_type
+from specctl.server.fields import characters, mapping, text, token_ids, unsupported, wrong_type
 
 MAX_PROMPTS = 1024
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -86,6 +86,7 @@ def _tool_call(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(read, dict):
         where = f"{name}.function.arguments"
         raise bad_request(f"'{where}' must be the JSON text of an object", where, "invalid_value")
+    characters(f"{name}.function.arguments", read)
     found = {"name": text(f"{name}.function.name", function.get("name")), "arguments": read}
     return {"id": text(f"{name}.id", call.get("id")), "type": "function", "function": found}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,11 +25,12 @@ from specctl.server.field_rows import (
     TOKENIZE,
     TOKENIZE_NEUTRAL,
 )
-from specctl.server.fields import Field, boolean, read_fields
+from specctl.server.fields import Field, boolean, characters, read_fields
 from specctl.server.formats import AnswerFormat, answer_format
 from specctl.server.messages import Message, Prompt
 from specctl.server.tools import ToolUse, read_tools
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half a pair, or a whole one
 DEFAULT_COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions; a chat answer may fill the context
 
 
@@ -93,7 +95,9 @@ def choice_seed(seed: int | None, index: int) -> int:
 def parse_json(raw: bytes) -> dict[str, Any]:
     """The body as an object. Raises ApiError (400) for what is not JSON, not an object, or nested without end."""
     try:
-        body = json.loads(raw, parse_constant=_no_constant)
+        # Not by `json.loads` itself: it takes bytes that stand for halves of surrogate pairs.
+        written = raw.decode(json.detect_encoding(raw))
+        body = json.loads(written, parse_constant=_no_constant)
     except RecursionError:
         raise bad_request("the body is nested too deeply", code="invalid_json") from None
     except json.JSONDecodeError as exc:
@@ -104,6 +108,8 @@ def parse_json(raw: bytes) -> dict[str, Any]:
         raise bad_request(f"the body is not valid JSON: {reason}", code="invalid_json") from None
     if not isinstance(body, dict):
         raise bad_request("the body must be a JSON object", code="invalid_json")
+    if _SURROGATE.search(written):
+        characters("", body)
     return body
 
 
@@ -223,6 +229,9 @@ def stream_options(given: Mapping[str, Any] | None, stream: bool) -> tuple[bool,
         found = read_fields(given, inner, {"include_obfuscation": (False,)})
     except ApiError as exc:
         raise bad_request(f"stream_options: {exc.message}", f"stream_options.{exc.param}", exc.code) from None
+    if found["continuous_usage_stats"] and not found["include_usage"]:
+        message = "'stream_options.continuous_usage_stats' needs 'stream_options.include_usage': true"
+        raise bad_request(message, "stream_options.continuous_usage_stats", "invalid_value")
     return found["include_usage"], found["continuous_usage_stats"]
 
 

@@ -103,7 +103,9 @@ class FakeEngine:
         text = answer_text(prompt, None if sampling.temperature == 0 else sampling.seed)
         output = list(text.encode()) * (50 if sampling.ignore_eos else 1)
         self.requests.append(request)
-        self.waiting.append(_Running(request, output[: sampling.max_tokens] if sampling.ignore_eos else [*output, EOS]))
+        output = output[: sampling.max_tokens] if sampling.ignore_eos else [*output, EOS]
+        stats = SpecStats(steps=[] if request.keep_steps else None)
+        self.waiting.append(_Running(request, output, stats=stats))
 
     def abort(self, request_id: str) -> bool:
         self.aborted.append(request_id)

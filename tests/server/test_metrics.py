@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from specctl.runtime.stats import SpecStats
-from specctl.server.interval_log import drafting_line
+from specctl.server.interval_log import IntervalLog, drafting_line
+from specctl.server.metrics import ServerMetrics
 from tests.server.fake_engine import FakeEngine, FakeTarget, answer_text
 from tests.server.live import Live, live
 
@@ -70,6 +71,20 @@ def test_shape_of_the_figures_in_an_answer() -> None:
         assert last.model_extra["metrics"]["speculative_decoding"] == found
 
 
+def test_each_draft_at_the_level_detailed() -> None:
+    """The fake engine accepts 0, 1, 2, 3, 0, … of three drafted tokens."""
+    with live(FakeEngine(k=3), FakeTarget(), per_request_metrics="detailed") as server:
+        found = ask(server, "hello")["metrics"]["speculative_decoding"]
+        assert found["per_step_accepted"][:6] == [0, 1, 2, 3, 0, 1]
+        assert found["per_step_drafted"] == [3] * found["num_spec_steps"]
+        assert sum(found["per_step_accepted"]) == found["num_accepted_draft_tokens"]
+        counts = [found["per_step_accepted"].count(length) for length in range(4)]
+        assert counts == found["acceptance_histogram"]
+        without = ask(server, "hello", max_tokens=1)["metrics"]["speculative_decoding"]
+        assert "per_step_accepted" not in without
+        assert "per_step_drafted" not in without
+
+
 def test_without_speculation_there_are_no_such_counters() -> None:
     with live(FakeEngine(), FakeTarget(), per_request_metrics="summary") as server:
         assert "metrics" not in ask(server, "hello")
@@ -107,12 +122,14 @@ def test_the_log_line() -> None:
 
 def test_the_log_line_comes_only_while_something_is_drafted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "specctl.server")
-    with live(FakeEngine(k=2), FakeTarget(), log_interval_s=0.05) as server:
-        time.sleep(0.2)
+    with live(FakeEngine(k=2), FakeTarget(), log_interval_s=3600) as server:
+        line = IntervalLog(server.bridge, ServerMetrics("fake"))
+        line.write()
         assert "SpecDecoding" not in caplog.text
         ask(server, "hello")
-        time.sleep(0.3)
-    assert caplog.text.count("SpecDecoding metrics") == 1
+        for _ in range(3):
+            line.write()
+        assert caplog.text.count("SpecDecoding metrics") == 1
 
 
 @pytest.mark.parametrize(("method", "accepted", "broken"), [("eagle3", 0, 1), ("eagle3", 600, 0), ("ngram", 0, 0)])

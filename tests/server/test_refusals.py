@@ -240,6 +240,48 @@ def test_bodies_that_are_no_json_object(fake: Live, raw: bytes) -> None:
         assert error_of(fake.post(path, content=raw))["code"] == "invalid_json"
 
 
+@pytest.mark.parametrize(
+    ("path", "raw"),
+    [
+        ("completions", rb'{"prompt": "x", "\ud800": 1}'),
+        ("completions", rb'{"prompt": "x", "response_format": {"type": "text", "\udc00": 1}}'),
+        ("completions", rb'{"prompt": "x", "guided_json": {"properties": {"\ud800": {}}}}'),
+        ("completions", rb'{"prompt": "x", "guided_json": "{\"\\ud800\": 1}"}'),
+        ("completions", rb'{"prompt": "x", "logit_bias": {"\ud800": 1}}'),
+        ("completions", rb'{"prompt": "x", "stop": ["a", "\ud83d"]}'),
+        ("chat/completions", rb'{"messages": [{"role": "user", "content": "x", "\ud800": 1}]}'),
+        ("completions", b'{"prompt": "\xed\xa0\x80"}'),
+    ],
+)
+def test_half_a_character_anywhere(fake: Live, path: str, raw: bytes) -> None:
+    error = error_of(fake.post(f"/v1/{path}", content=raw))
+    assert "surrogate" in error["message"] or "UTF-8" in error["message"]
+
+
+def test_half_a_character_in_the_arguments_of_an_earlier_call(fake: Live) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": "\\ud800"}'}}
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    error = error_of(fake.post("/v1/chat/completions", json={"messages": messages}))
+    assert error["param"].startswith("messages[1].tool_calls[0].function.arguments")
+
+
+def test_whole_characters_as_escapes_are_fine(fake: Live) -> None:
+    answer = fake.post("/v1/completions", content=rb'{"prompt": "x", "stop": "\ud83d\ude00", "max_tokens": 2}')
+    assert answer.status_code == 200
+
+
+def test_a_whole_number_may_be_written_with_a_point(fake: Live) -> None:
+    answer = fake.post("/v1/completions", content=b'{"prompt": "x", "max_tokens": 4.0, "n": 2e0}')
+    assert answer.json()["usage"]["completion_tokens"] == 8
+    assert error_of(fake.post("/v1/completions", json=TEXT | {"max_tokens": 4.5}))["param"] == "max_tokens"
+
+
+def test_usage_on_every_chunk_needs_usage(fake: Live) -> None:
+    more = {"stream": True, "stream_options": {"continuous_usage_stats": True}}
+    error = error_of(fake.post("/v1/completions", json=TEXT | more))
+    assert error["param"] == "stream_options.continuous_usage_stats"
+
+
 def test_paths_and_methods(fake: Live) -> None:
     error_of(fake.get("/nowhere"), 404)
     error_of(fake.get("/v1/completions"), 405)

@@ -58,9 +58,10 @@ def run_of(early_mib: float, late_mib: float, seconds: float) -> Growth | None:
 )
 def test_growth_of_memory(early: float, late: float, too_much: bool) -> None:
     found = run_of(early, late, 600)
-    assert found is not None and found.is_too_much is too_much
+    assert found is not None
     lines, well = verdict(Tally(), [], found)
-    assert well is not too_much and lines[-1].endswith("FAIL" if too_much else "pass")
+    assert (found.is_too_much, well) == (too_much, not too_much)
+    assert lines[-1].endswith("FAIL" if too_much else "pass")
     assert f"median {early} MiB in minute 4, {late} MiB in the last" in lines[-2]
     assert run_of(early, late, 240) is None
 
@@ -70,7 +71,8 @@ def test_what_goes_wrong_fails_the_soak() -> None:
     tally.note("lost", "ReadTimeout")
     tally.note("mixed up", "'a': 'b', expected 'c'")
     lines, well = verdict(tally, [], None)
-    assert not well
+    assert well is False
     assert lines[-4] == "answers      1 lost, 1 mixed up, 0 of status 5xx, 0 of another status than due"
     lines, well = verdict(Tally(), ["vllm:kv_cache_usage_perc is 0.1"], None)
-    assert not well and lines[-3] == "left behind  vllm:kv_cache_usage_perc is 0.1"
+    assert well is False
+    assert lines[-3] == "left behind  vllm:kv_cache_usage_perc is 0.1"
