@@ -6,6 +6,7 @@ uvicorn waits for ever for a request that is never finished, and for a client th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -33,8 +34,8 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._head: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._head = _Timer(self.loop)
+        self._unread = _Timer(self.loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is here: its request has to follow."""
@@ -51,28 +52,41 @@ class Connection(H11Protocol):
 
     def _watch_head(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._head = _cancelled(self._head)
-        elif self._head is None:
+            self._head.stop()
+        else:
             # Not begun anew with each byte: a client must not hold a connection by sending one now and then.
-            self._head = self.loop.call_later(self.config.options.head_timeout_s, self.transport.close)
+            self._head.start(self.config.options.head_timeout_s, self.transport.close)
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
         super().pause_writing()
         # Not `close`, which waits until everything is read.
-        self._unread = self.loop.call_later(self.config.options.read_timeout_s, self.transport.abort)
+        self._unread.start(self.config.options.read_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
         """It has read on."""
         super().resume_writing()
-        self._unread = _cancelled(self._unread)
+        self._unread.stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
-        self._head, self._unread = _cancelled(self._head), _cancelled(self._unread)
+        self._head.stop()
+        self._unread.stop()
         super().connection_lost(exc)
 
 
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+class _Timer:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do `action` after so long; one that runs already goes on."""
+        if self._handle is None:
+            self._handle = self._loop.call_later(seconds, action)
+
+    def stop(self) -> None:
+        """Do nothing, for now."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

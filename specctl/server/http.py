@@ -49,8 +49,13 @@ def make_app(service: Service, metrics: ServerMetrics) -> FastAPI:
     app.add_middleware(Guard, options=options, metrics=metrics)
     if options.allowed_origins:  # else no CORS headers: browsers keep the pages of other sites out
         # Outside the guard: a browser asks first, without a key.
-        rules = {"allow_methods": ["GET", "POST"], "allow_headers": ["*"], "expose_headers": ["x-request-id"]}
-        app.add_middleware(CORSMiddleware, allow_origins=options.allowed_origins, **rules)
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=options.allowed_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+            expose_headers=("x-request-id",),
+        )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ApiError, _api_error)
     routes = Routes(service, metrics)
