@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -56,14 +57,6 @@ def send_slowly(sock: socket.socket) -> None:
     for _ in range(2000):
         sock.sendall(b"a: b\r\n")
         time.sleep(0.01)
-
-
-def has_ended(sock: socket.socket) -> bool:
-    """Whether nothing more comes."""
-    try:
-        return read_all(sock) == b""
-    except ConnectionResetError:
-        return True
 
 
 def test_http_1_0_is_answered_and_closed(fake: Live) -> None:
@@ -134,7 +127,8 @@ def test_nonsense_behind_a_refused_call_ends_the_connection(fake: Live) -> None:
         sock.sendall(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         assert sock.recv(65536).startswith(b"HTTP/1.1 404")
         sock.sendall(b"no chunk\r\n")
-        assert has_ended(sock)
+        with contextlib.suppress(ConnectionResetError):
+            read_all(sock)  # to its end, which comes before the time is over
 
 
 def test_web_pages_stay_out_unless_their_origin_is_named(fake: Live) -> None:
