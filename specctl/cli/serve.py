@@ -77,6 +77,8 @@ def command(
         start = Start(engine, engine_command, dry_run, start_timeout, metrics_interval, host, port, release)
         return run_engine(ctx.obj, target, start, _typed(ctx, but=(*REAL_ONLY, *SHARED)))
     _only_real_engines(ctx)
+    from specctl.cli.serve_load import LoadOptions, load
+    from specctl.server.address import bind
     from specctl.server.options import PER_REQUEST_METRICS, ServerOptions
 
     _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST_METRICS)
@@ -85,13 +87,8 @@ def command(
     keys = _keys(api_key or [], api_key_file)
     tls, origins = _tls(ssl_certfile, ssl_keyfile), _origins(allowed_origins or [])
     target, spec = _setting(ctx.obj, target, release)
-    # The port is asked for before the model is loaded: nobody wants to hear of it a minute later.
-    from specctl.server.address import bind
-
-    sock = bind(host, port)
+    sock = bind(host, port)  # before the model is loaded: nobody wants to hear of a port in use a minute later
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # while loading there is nothing to finish
-    from specctl.cli.serve_load import LoadOptions, load
-
     sizes = max_num_seqs, max_model_len, max_num_batched_tokens
     memory = enable_prefix_caching, kv_cache_memory, gpu_memory_utilization
     loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, coupled, speculation == "auto"))
@@ -108,10 +105,7 @@ def command(
         method=spec.method.name if spec is not None and loaded.engine.lossless else "",
     )
     _announce(loaded, spec, options)
-    if not keys and not host.startswith(LOOPBACK):
-        print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
-    if spec is None and options.per_request_metrics != "none":
-        print("note: --per-request-spec-decode-metrics adds nothing: no speculation is set", file=sys.stderr)
+    _note(options, host)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     return _run(loaded.target, loaded.engine, options, sock, drain_timeout, tls)
 
@@ -207,6 +201,13 @@ def _announce(loaded: Loaded, spec: SpecDecodeConfig | None, options: ServerOpti
         print(line)
     print(f"limits       {options.max_num_seqs} requests at once (max_num_seqs), {options.max_queue} more may wait")
     print(f"             {options.max_model_len} tokens each (max_model_len), prompt and answer")
+
+
+def _note(options: ServerOptions, host: str) -> None:
+    if not options.api_keys and not host.startswith(LOOPBACK):
+        print(f"note: {host} is open to whoever reaches it; --api-key closes it", file=sys.stderr)
+    if not options.speculative and options.per_request_metrics != "none":
+        print("note: --per-request-spec-decode-metrics adds nothing: no speculation is set", file=sys.stderr)
 
 
 def _speculation(engine: Engine, spec: SpecDecodeConfig | None) -> str:

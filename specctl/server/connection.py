@@ -21,7 +21,7 @@ class ConnectionConfig(uvicorn.Config):
     """uvicorn's settings, and ours for its connections."""
 
     def __init__(self, app: ASGIApp, options: ServerOptions, **settings: Any) -> None:
-        super().__init__(app, http=Connection, ws="none", **settings)
+        super().__init__(app, http=Connection, ws="none", timeout_keep_alive=int(options.keep_alive_s), **settings)
         self.options = options
 
 

@@ -18,7 +18,8 @@ class ServerOptions:
     drafts are made, for the alarm about broken ones; empty where there are none, or where a lossy acceptance says
     little about them. `allowed_origins`: web pages of these origins may call (CORS), "*" for all, none by default. A
     request's head must come within `head_timeout_s` and its body within `body_timeout_s`; a client that does not read
-    for `read_timeout_s` is cut off.
+    for `read_timeout_s` is cut off. A connection without a call is kept for `keep_alive_s`: longer than the pools of
+    clients and proxies keep theirs, or a call could meet a connection that is just being closed.
     """
 
     model_names: tuple[str, ...]
@@ -31,6 +32,7 @@ class ServerOptions:
     head_timeout_s: float = 30.0
     body_timeout_s: float = 30.0
     read_timeout_s: float = 60.0
+    keep_alive_s: float = 75.0
     log_interval_s: float = 10.0
     per_request_metrics: str = "none"
     speculative: bool = False

@@ -145,3 +145,8 @@ def test_web_pages_stay_out_unless_their_origin_is_named(fake: Live) -> None:
         other = server.get("/v1/models", headers=headers | {"Origin": "https://other.example"})
         assert "access-control-allow-origin" not in other.headers
         assert server.post("/v1/completions", content=BODY).status_code == 401
+
+
+def test_idle_connections_outlive_those_of_clients_and_proxies(fake: Live) -> None:
+    """Or a call meets a connection that is just being closed: httpx keeps one for 5 s, aiohttp 15, proxies 60."""
+    assert fake.server.config.timeout_keep_alive > 60
