@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench.compare import pairs, tpot_speedup
-from specctl.bench.load import Block
+from specctl.bench.records import Block
 
 if TYPE_CHECKING:
     from specctl.runtime.meter import StepCosts

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from specctl.bench.load import Block, Record
 from specctl.bench.metrics import context_bucket, counters, finished, output_throughput
 from specctl.bench.noise import NO_NOISE, BlockNoise, student
 from specctl.bench.outputs import NOT_CHECKED, Outputs, Pair, TieRule, compare_outputs
+from specctl.bench.records import Block, Record
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -22,9 +22,9 @@ KEEP, DROP, WITHIN_NOISE = "keep", "drop", "within noise"
 
 
 def pairs(baseline: Sequence[Block], candidate: Sequence[Block]) -> list[Pair]:
-    """The requests that both finished, matched by repeat and prompt."""
-    known = {(record.job.repeat, record.job.index): record for record in finished(baseline)}
-    found = ((known.get((record.job.repeat, record.job.index)), record) for record in finished(candidate))
+    """The requests that both finished, matched by repeat, prompt and turn."""
+    known = {record.job.key: record for record in finished(baseline)}
+    found = ((known.get(record.job.key), record) for record in finished(candidate))
     return [(base, record) for base, record in found if base is not None]
 
 
@@ -106,6 +106,7 @@ class Comparison:
     by_category: dict[str, float | None]
     outputs: Outputs
     by_context: dict[str, float | None]
+    by_turn: dict[str, float | None]
     confidence: float
     break_even_basis: str | None
     cost_per_accepted_token_ms: float | None
@@ -154,6 +155,7 @@ class Comparison:
             "baseline_tpot_ms": self.baseline_tpot_ms,
             "by_category": {name: {"tpot_speedup": speedup} for name, speedup in self.by_category.items()},
             "by_context": {name: {"tpot_speedup": speedup} for name, speedup in self.by_context.items()},
+            "by_turn": {name: {"tpot_speedup": speedup} for name, speedup in self.by_turn.items()},
             "outputs": self.outputs.status,
             "outputs_checked": self.outputs.checked,
             "differences": self.outputs.counts,
@@ -202,6 +204,7 @@ def compare(
         cost_per_accepted_token_ms=_cost(length, base_ms, other_ms),
         baseline_tpot_ms=base_ms,
         by_category=_grouped(matched, lambda record: record.job.prompt.category),
+        by_turn=_by_turn(matched),
         by_context=_grouped(matched, lambda record: context_bucket(record.num_prompt_tokens)),
         outputs=Outputs(NOT_CHECKED) if ties is None else compare_outputs(matched, ties),
     )
@@ -226,6 +229,11 @@ def _cost(length: float | None, base_ms: float | None, other_ms: float | None) -
 
 def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
+
+
+def _by_turn(matched: Sequence[Pair]) -> dict[str, float | None]:
+    found = _grouped(matched, lambda record: str(record.job.turn + 1))
+    return found if len(found) > 1 else {}
 
 
 def _grouped(matched: Sequence[Pair], key: Callable[[Record], str]) -> dict[str, float | None]:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from specctl.bench.load import Block, Clock, Job, Record
+from specctl.bench.conversation import follow_text, next_turn, not_asked
+from specctl.bench.records import Block, Clock, Job, Record
 from specctl.bench.scrape import Difference, difference
 from specctl.bench.server import CHAT, Endpoint, Server, metrics_page, probe
 from specctl.bench.stream import Answer, CountTokens, said
@@ -83,9 +84,13 @@ class EndpointRunner:
         found: list[Record] = []
 
         async def one(job: Job) -> None:
+            asked: Job | None = job
             async with places:
-                found.append(Record(job, self._clock()))
-                await self._send(found[-1])
+                while asked is not None:
+                    found.append(record := Record(asked, self._clock()))
+                    await self._send(record)
+                    asked = next_turn(record, follow_text)
+                    found.extend(not_asked(record))
 
         async with asyncio.TaskGroup() as group:
             for job in jobs:

@@ -142,7 +142,8 @@ def _vllm_drafting(run: dict[str, Any]) -> dict[str, Any]:
 
 def as_markdown(report: Report) -> str:
     """A summary for a pull request: the verdict, the main table, the setting to paste."""
-    from specctl.bench.report import heading, main_table, notes
+    from specctl.bench.remarks import notes
+    from specctl.bench.report import heading, main_table
 
     table = main_table(report)
     lines = [f"**{_escaped(report['verdict']['text'])}**", ""]

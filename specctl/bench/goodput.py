@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specctl.bench.load import Block, Record
 from specctl.bench.metrics import finished, per_second
+from specctl.bench.records import Block, Record
 from specctl.errors import UsageError
 
 NAMES = {"ttft": "ttft_s", "tpot": "tpot_s", "e2e": "e2e_s", "e2el": "e2e_s"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from specctl.bench.load import Block, Job, Record, Runner
+from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Block, Job, Record, Runner
 from specctl.bench.session import Schedule, Turn
 from specctl.bench.workloads import Workload
 from specctl.errors import MissingError, UsageError
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
     from specctl.runtime import SpecStats, StepCosts
 
 Key = dict[str, Any]
+BEGINNING = '{"key"'
 TIMES = ("submitted_s", "first_token_s", "last_token_s", "gaps_s")
-TOLD = ("token_ids", "finish_reason", "error", "text", "told_tokens", "told_prompt_tokens", "counted")
+TOLD = (
+    *("token_ids", "finish_reason", "error", "text", "reply", "told_tokens", "told_prompt_tokens"),
+    *("cached_tokens", "counted"),
+)
 
 
 def run_key(order: Order, schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -> Key:
@@ -28,7 +34,8 @@ def run_key(order: Order, schedule: Schedule, workload: Workload, runners: Seque
     return {
         "target": order.target,
         "runners": [[each.name, each.k, None if each.spec is None else each.spec.as_dict()] for each in runners],
-        "prompts": [prompt.id for prompt in workload.prompts],
+        "prompts": [[prompt.id, _digest(prompt)] for prompt in workload.prompts],
+        "servers": [_server(runner) for runner in runners],
         "concurrency": list(schedule.concurrency),
         "repeats": schedule.repeats,
         "num_prompts": schedule.num_prompts,
@@ -39,6 +46,27 @@ def run_key(order: Order, schedule: Schedule, workload: Workload, runners: Seque
         "dtype": order.dtype,
         "threads": order.threads,
     }
+
+
+def _digest(prompt: Prompt) -> str:
+    """What changes with anything that is asked."""
+    asked = [prompt.messages, prompt.turns, prompt.token_ids, prompt.output_len, prompt.at_s]
+    return sha256(json.dumps(asked).encode()).hexdigest()[:16]
+
+
+def _server(runner: Runner) -> list[Any] | None:
+    """Where a server is and what is asked of it; None in process."""
+    server = getattr(runner, "server", None)
+    if server is None:
+        return None
+    return [
+        server.endpoint.url,
+        server.model,
+        server.engine,
+        server.release,
+        server.endpoint.form,
+        server.endpoint.extra,
+    ]
 
 
 class FileJournal:
@@ -52,9 +80,11 @@ class FileJournal:
 
     def __enter__(self) -> FileJournal:
         try:
-            lines = self._path.read_text("utf-8").split("\n") if self._path.exists() else []
+            lines = self._path.read_text("utf-8", errors="replace").split("\n") if self._path.exists() else []
+            if len(lines) == 1 and lines[0].startswith(BEGINNING):
+                lines = []  # stopped while it wrote the first line
             self._read([line for line in lines if line.strip()])
-            self._file = self._path.open("a", encoding="utf-8")
+            self._file = self._path.open("a" if lines else "w", encoding="utf-8")
             if lines and lines[-1]:
                 self._file.write("\n")  # the last line was cut off while it was written
             if not any(line.strip() for line in lines):
@@ -88,7 +118,8 @@ class FileJournal:
                 f"{self._path} is of another run (other {', '.join(differs)})", help="name a new file with --resume"
             )
         for row in rows[1:]:
-            self._found[tuple(row["place"])] = row
+            if isinstance(row.get("place"), list) and isinstance(row.get("records"), list):
+                self._found[tuple(row["place"])] = row
 
     def _write(self, row: dict[str, Any]) -> None:
         assert self._file is not None
@@ -111,6 +142,7 @@ def _row(block: Block, jobs: Sequence[Job]) -> dict[str, Any]:
     records = [
         {name: getattr(record, name) for name in (*TIMES, *TOLD)}
         | {"job": places[record.job.index], "stats": None if record.stats is None else asdict(record.stats)}
+        | ({"turn": _turn(record.job)} if record.job.turn else {})
         for record in block.records
     ]
     return {
@@ -127,7 +159,7 @@ def _row(block: Block, jobs: Sequence[Job]) -> dict[str, Any]:
 def _block(row: dict[str, Any], jobs: Sequence[Job]) -> Block:
     records = tuple(
         Record(
-            job=jobs[each["job"]],
+            job=_job(jobs[each["job"]], each.get("turn")),
             stats=_stats(each["stats"]),
             **{name: each[name] for name in (*TIMES, *TOLD)},
         )
@@ -142,6 +174,19 @@ def _block(row: dict[str, Any], jobs: Sequence[Job]) -> Block:
         row["verify_s"],
         _costs(row["costs"]),
     )
+
+
+def _turn(job: Job) -> dict[str, Any]:
+    """What a later turn asked: the conversation so far, which the file of prompts does not hold."""
+    prompt = job.prompt
+    return {"number": job.turn, "messages": prompt.messages, "token_ids": prompt.token_ids, "turns": prompt.turns}
+
+
+def _job(job: Job, turn: dict[str, Any] | None) -> Job:
+    if turn is None:
+        return job
+    messages, ids, later = tuple(turn["messages"]), tuple(turn["token_ids"]), tuple(turn["turns"])
+    return job.following(replace(job.prompt, messages=messages, token_ids=ids, turns=later), turn["number"])
 
 
 def _costs(found: dict[str, Any] | None) -> StepCosts | None:

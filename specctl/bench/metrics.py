@@ -13,7 +13,7 @@ from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING, Any
 
 from specctl.bench.intervals import mean_interval, ratio_interval
-from specctl.bench.load import Block, Record
+from specctl.bench.records import Block, Record
 
 if TYPE_CHECKING:
     from specctl.runtime import SpecStats
@@ -135,6 +135,28 @@ def by_context(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
     return {name: _category(found) for name, found in groups.items()}
 
 
+def by_turn(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """The figures of `by_category` by turn (1: the first question), with the length of the prompts and TTFT; empty
+    where every prompt is a single question.
+    """
+    numbers = sorted({record.job.turn for record in records})
+    if numbers in ([], [0]):
+        return {}
+    found = {}
+    for number in numbers:
+        asked = [record for record in records if record.job.turn == number]
+        lengths = [length for record in asked if (length := record.num_prompt_tokens) is not None]
+        own = {"requests": len(asked), "mean_prompt_tokens": fmean(lengths) if lengths else None}
+        found[str(number + 1)] = own | _category(asked) | {"ttft_ms": summary_ms(record.ttft_s for record in asked)}
+    return found
+
+
+def _cached(records: Sequence[Record]) -> int | None:
+    """Prompt tokens that a server's prefix cache held; None where one request does not say."""
+    told = [record.cached_tokens for record in records]
+    return sum(count or 0 for count in told) if told and None not in told else None
+
+
 def run_figures(blocks: Sequence[Block]) -> dict[str, Any]:
     """All figures of one runtime at one concurrency: the report's `runs` entry without name, k, spec, concurrency."""
     records = finished(blocks)
@@ -153,11 +175,13 @@ def run_figures(blocks: Sequence[Block]) -> dict[str, Any]:
         **acceptance(counters(blocks)),
         "by_category": by_category(records),
         "by_context": by_context(records),
+        "by_turn": by_turn(records),
         **{f"{name}_ms": summary_ms(values) for name, values in times.items()},
         "tpot_ms_ci": mean_interval([1000 * value for value in times["tpot"] if value is not None]),
         "output_throughput_ci": _throughput_interval(blocks),
         "std_ms": {name: std_ms(values) for name, values in times.items()},
         "input_tokens": inputs if records else None,
+        "cached_input_tokens": _cached(records),
         "output_tokens": outputs,
         "output_throughput": per_second(outputs, blocks),
         "total_throughput": per_second(inputs + outputs, blocks) if outputs and inputs is not None else None,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import log, pi, sqrt, tan
 from statistics import NormalDist, fmean, variance
 
-from specctl.bench.load import Block, Record
 from specctl.bench.outputs import Pair
+from specctl.bench.records import Block, Record
 
 # Taken for granted before anything is measured: on a machine with other work a block's speed-up scatters by 10 %. It
 # weighs as much as three blocks, so that a short run is neither sure of itself nor blind (a moderated t, Smyth 2004).
@@ -32,14 +32,12 @@ NO_NOISE = BlockNoise()
 
 
 def paired_blocks(baseline: Sequence[Block], candidate: Sequence[Block]) -> list[list[Pair]]:
-    """The pairs of each turn: requests that both finished with two tokens or more, matched by repeat and prompt."""
+    """The pairs of each turn: requests with two tokens or more that both finished, by repeat, prompt and turn."""
     found = []
     for one, other in zip(baseline, candidate, strict=False):
-        known = {(record.job.repeat, record.job.index): record for record in one.records if _timed(record)}
+        known = {record.job.key: record for record in one.records if _timed(record)}
         matched = [
-            (known[key], record)
-            for record in other.records
-            if _timed(record) and (key := (record.job.repeat, record.job.index)) in known
+            (known[key], record) for record in other.records if _timed(record) and (key := record.job.key) in known
         ]
         found.append(matched)
     return found

@@ -11,7 +11,8 @@ from typing import Any
 
 from specctl.bench.figures import figures
 from specctl.bench.page_style import LIGHT, sheet
-from specctl.bench.report import Table, heading, notes, tables
+from specctl.bench.remarks import notes
+from specctl.bench.report import Table, heading, tables
 from specctl.bench.results import Report
 from specctl.bench.verdict import label
 

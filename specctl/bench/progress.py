@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from specctl.bench.load import Block, Runner
+    from specctl.bench.records import Block, Runner
 
 
 class Silent:

@@ -6,7 +6,7 @@ MT-bench), `conversations` (ShareGPT), each with an optional `category`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 UNNAMED_CATEGORY = "all"
@@ -24,7 +24,8 @@ class Prompt:
     """One prompt as a conversation; `token_ids` is empty until `encode` has run.
 
     `output_len`: the most new tokens that this prompt may have, where its row says so. `at_s`: seconds after the start
-    at which a replayed trace sends it. `more_turns`: turns of its row that are not asked.
+    at which a replayed trace sends it. `turns`: the user's later questions, each asked behind the answer to the one
+    before. `left_out`: questions of its row that are never asked, since they answer a recorded answer.
     """
 
     id: str
@@ -33,7 +34,13 @@ class Prompt:
     token_ids: tuple[int, ...] = ()
     output_len: int | None = None
     at_s: float | None = None
-    more_turns: int = 0
+    turns: tuple[str, ...] = ()
+    left_out: int = 0
+
+    def after(self, answer: str) -> Prompt:
+        """The conversation with this answer and the next question; without token ids."""
+        said = ({"role": "assistant", "content": answer}, {"role": "user", "content": self.turns[0]})
+        return replace(self, messages=(*self.messages, *said), turns=self.turns[1:], token_ids=())
 
 
 def read_row(row: object, number: int) -> Prompt:
@@ -44,8 +51,9 @@ def read_row(row: object, number: int) -> Prompt:
     if not isinstance(category, str) or not category:
         raise ValueError(f"category is {category!r}; it must be a non-empty string")
     name = row.get("id", row.get("question_id", f"line-{number}"))
-    messages, more = _messages(row)
-    return Prompt(str(name), category, tuple(messages), (), output_length(row), timestamp(row), more)
+    messages, turns, left_out = _messages(row)
+    length, at_s = output_length(row), timestamp(row)
+    return Prompt(str(name), category, tuple(messages), (), length, at_s, tuple(turns), left_out)
 
 
 def output_length(row: dict[str, Any]) -> int | None:
@@ -69,22 +77,34 @@ def timestamp(row: dict[str, Any]) -> float | None:
     return float(value)
 
 
-def _messages(row: dict[str, Any]) -> tuple[list[dict[str, str]], int]:
-    """The conversation up to where the answer is wanted, and how many turns of the row are left out."""
+def _messages(row: dict[str, Any]) -> tuple[list[dict[str, str]], list[str], int]:
+    """The conversation up to where the first answer is wanted, the later questions, and how many are left out."""
     if "messages" in row:
-        return _conversation(row["messages"]), 0
+        return *_asked_in_turn(_conversation(row["messages"])), 0
     if "turns" in row:
         turns = row["turns"]
         if not isinstance(turns, list) or not turns:
             raise ValueError("turns must be a non-empty list of strings")
-        # Later turns need the model's own earlier answers.
-        return [{"role": "user", "content": _text(turns[0], "turns[0]")}], len(turns) - 1
+        first, *later = [_text(turn, f"turns[{place}]") for place, turn in enumerate(turns)]
+        return [{"role": "user", "content": first}], later, 0
     if "conversations" in row:
-        return _sharegpt(row["conversations"])
+        messages, left_out = _sharegpt(row["conversations"])
+        return messages, [], left_out
     if "prompt" in row:
-        return [{"role": "user", "content": _text(row["prompt"], "prompt")}], 0
+        return [{"role": "user", "content": _text(row["prompt"], "prompt")}], [], 0
     keys = ", ".join(sorted(map(str, row))) or "none"
     raise ValueError(f"no messages, turns, conversations or prompt (keys: {keys})")
+
+
+def _asked_in_turn(messages: list[dict[str, str]]) -> tuple[list[dict[str, str]], list[str]]:
+    """The messages up to the first that another of the user's follows at once, and those that follow: SPEED-Bench's
+    prepared rows write the questions of a conversation so, without answers.
+    """
+    roles = [message["role"] for message in messages]
+    for place in range(1, len(messages)):
+        if set(roles[place - 1 :]) == {"user"}:
+            return messages[:place], [message["content"] for message in messages[place:]]
+    return messages, []
 
 
 def _sharegpt(turns: object) -> tuple[list[dict[str, str]], int]:

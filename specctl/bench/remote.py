@@ -11,9 +11,9 @@ from typing import Any
 from specctl.bench.candidates import BASELINE, named
 from specctl.bench.endpoint import EndpointRunner
 from specctl.bench.lengths import estimated, stretched
-from specctl.bench.load import Block, Record, Runner
 from specctl.bench.order import Order, Outcome, Servers
 from specctl.bench.outputs import TieRule
+from specctl.bench.records import Block, Record, Runner
 from specctl.bench.results import Setup
 from specctl.bench.run import measured_with, outcome_of, schedule_of
 from specctl.bench.server import Endpoint, Server

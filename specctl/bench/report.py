@@ -13,10 +13,9 @@ from typing import Any
 
 from specctl.bench.bound_table import HEADER, SPARE, TITLE, bound_rows
 from specctl.bench.formats import against_baseline
+from specctl.bench.remarks import NOTHING, count, notes, number, who
 from specctl.bench.results import Report
-from specctl.bench.verdict import label
 
-NOTHING = "-"
 WIDTH, NARROW = 100, 80
 MAX_FAILURES = 5
 
@@ -40,7 +39,8 @@ def tables(report: Report, width: int = WIDTH) -> list[Table]:
     """The main table, what a draft costs, how fast it could be, then figures by category and by context length."""
     found = [main_table(report), *_cost_table(report), *_bound_table(report)]
     found += _split_tables(report, "category", 4 if width >= WIDTH else 3)
-    return found + _split_tables(report, "context", 4 if width >= WIDTH else 3)
+    found += _split_tables(report, "context", 4 if width >= WIDTH else 3)
+    return found + _split_tables(report, "turn", 4 if width >= WIDTH else 3)
 
 
 def _bound_table(report: Report) -> list[Table]:
@@ -54,26 +54,19 @@ def main_table(report: Report) -> Table:
     rows, marks = [], []
     for run in report["runs"]:
         against = against_baseline(report, run)
-        rows.append((*_who(run), *_figures(run), *_against(run, against)))
+        rows.append((*who(run), *_figures(run), *_against(run, against)))
         marks.append(_mark(against))
     return Table("", header, tuple(rows), tuple(marks), spare=("TTFT ms", "accept", "tok/s"))
-
-
-def _who(run: dict[str, Any]) -> tuple[str, str, str]:
-    level = run["concurrency"]
-    rate = run.get("request_rate")
-    where = str(level) if level is not None else (NOTHING if rate is None else f"{rate:g}/s")
-    return run["name"], _number(run["k"], 0), where
 
 
 def _figures(run: dict[str, Any]) -> tuple[str, ...]:
     rate = run["acceptance_rate"]
     return (
         NOTHING if rate is None else f"{100 * rate:.1f} %" + (" !" if run.get("alarm") else ""),
-        _number(run["mean_acceptance_length"], 2),
-        _number(run["tpot_ms"]["mean"], 2),
-        _number(run["ttft_ms"]["mean"], 1),
-        _number(run["output_throughput"], 1),
+        number(run["mean_acceptance_length"], 2),
+        number(run["tpot_ms"]["mean"], 2),
+        number(run["ttft_ms"]["mean"], 1),
+        number(run["output_throughput"], 1),
     )
 
 
@@ -104,14 +97,14 @@ def _cost_table(report: Report) -> list[Table]:
             continue
         length = run["mean_acceptance_length_all_steps"] or run["mean_acceptance_length"]
         figures = (
-            _number(length, 2),
-            _number(against["break_even_acceptance_length"], 2),
-            _number(against["cost_per_accepted_token_ms"], 2),
-            _number(against["baseline_tpot_ms"], 2),
+            number(length, 2),
+            number(against["break_even_acceptance_length"], 2),
+            number(against["cost_per_accepted_token_ms"], 2),
+            number(against["baseline_tpot_ms"], 2),
             _percent(run["draft_time_share"]),
             NOTHING if run["request_goodput"] is None else f"{run['request_goodput']:.2f}/s",
         )
-        rows.append((*_who(run), *figures, against["decision"] or NOTHING))
+        rows.append((*who(run), *figures, against["decision"] or NOTHING))
         marks.append(_mark(against))
     table = Table("", header, tuple(rows), tuple(marks), spare=("goodput",))
     empty = [name for name in ("goodput", "drafting") if all(cell == NOTHING for cell in _column(table, name))]
@@ -148,10 +141,6 @@ def _mark(against: dict[str, Any] | None) -> str:
     return "green" if against["keep"] else ""
 
 
-def _number(value: float | None, digits: int) -> str:
-    return NOTHING if value is None else f"{value:.{digits}f}"
-
-
 def _split_tables(report: Report, kind: str, a_table: int) -> list[Table]:
     """Acceptance length and speed-up of each candidate by `category` or `context`, a few of them a table."""
     key = f"by_{kind}"
@@ -160,17 +149,20 @@ def _split_tables(report: Report, kind: str, a_table: int) -> list[Table]:
     if not runs or len(names) < 2:
         return []
     found = []
-    title = f"acceptance length and speed-up by {'category' if kind == 'category' else 'prompt tokens'}"
+    title = f"acceptance length and speed-up by {_KINDS[kind]}"
     for start in range(0, len(names), a_table):
         part = names[start : start + a_table]
-        rows = tuple((*_who(run), *(_cell(run[key], against[key], name) for name in part)) for run, against in runs)
+        rows = tuple((*who(run), *(_cell(run[key], against[key], name) for name in part)) for run, against in runs)
         marks = ("",) * len(rows)
         found.append(Table(title, ("method", "k", "conc", *part), rows, marks))
     return found
 
 
+_KINDS = {"category": "category", "context": "prompt tokens", "turn": "turn of the conversation"}
+
+
 def _cell(figures: dict[str, Any], against: dict[str, Any], name: str) -> str:
-    length = _number(figures.get(name, {}).get("mean_acceptance_length"), 2)
+    length = number(figures.get(name, {}).get("mean_acceptance_length"), 2)
     speedup = against.get(name, {}).get("tpot_speedup")
     return f"{length}  {NOTHING if speedup is None else f'{speedup:.2f}x'}"
 
@@ -178,7 +170,7 @@ def _cell(figures: dict[str, Any], against: dict[str, Any], name: str) -> str:
 def heading(report: Report) -> list[str]:
     """Two lines: what ran where, and on which prompts."""
     env, work = report["environment"], report["workload"]
-    threads = "" if env.get("threads") is None else f", {_count(env['threads'], 'thread')}"
+    threads = "" if env.get("threads") is None else f", {count(env['threads'], 'thread')}"
     where = f"{work['target']}, {env.get('dtype')} on {env.get('device')}{threads}"
     made_by = f"specctl {env.get('specctl')}, torch {env.get('torch')}"
     if env.get("servers"):
@@ -188,108 +180,14 @@ def heading(report: Report) -> list[str]:
     prompts = ", ".join(f"{count} {name}" for name, count in work["prompts"].items())
     how = "greedy" if work["temperature"] == 0 else f"temperature {work['temperature']:g}"
     length = f"at most {work['output_len']} new tokens"
-    repeats = _count(work["repeats_measured"] or work["repeats"], "repeat")
+    further = (work.get("requests") or total) - total
+    length += f", {count(further, 'further turn')}" if further > 0 else ""
+    repeats = count(work["repeats_measured"] or work["repeats"], "repeat")
     if work.get("trace"):
         how += ", arriving as in the trace"
     elif work.get("request_rate"):
         how += f", {work['request_rate']:g} requests a second"
     return [f"{where} ({made_by})", f"{total} prompts ({prompts}), {length}, {how}, {repeats}"]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def notes(report: Report) -> list[str]:
-    """What must be said beside the tables: interruption, failures, divergences, how the answers ended."""
-    found = []
-    work = report["workload"]
-    if work.get("interrupted"):
-        found.append("Interrupted: these are the blocks that were complete.")
-    elif work["repeats_measured"] < work["repeats"] and not work.get("precision"):
-        done = f"{work['repeats_measured']} of {work['repeats']}"
-        found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
-    found.extend(_failures(report))
-    found.extend(_alarms(report))
-    found.extend(_acceptance(report))
-    found.extend(_divergence(row, work) for row in report["comparison"] if row["first_divergence"] is not None)
-    found.extend(_peers(report))
-    found.extend(_sentence(note) for note in report.get("notes", []))
-    open_ones = sum(row["decision"] == "within noise" for row in report["comparison"])
-    if open_ones:
-        found.append(f"{_count(open_ones, 'comparison')} within noise; --precision 0.05 repeats until 5 % is seen.")
-    uses = work.get("uses_of_a_prompt") or 0
-    if uses > 1:
-        found.append(
-            f"Each prompt was sent {uses} times to each runtime: a server that remembers text may profit, the bundled "
-            "runtime forgets between them."
-        )
-    if work.get("ended_by_eos_share") is not None:
-        found.append(f"{100 * work['ended_by_eos_share']:.0f} % of the baseline's answers ended by EOS.")
-    return found
-
-
-def _sentence(note: str) -> str:
-    return note[:1].upper() + note[1:].rstrip(".") + "."
-
-
-def _acceptance(report: Report) -> Iterable[str]:
-    """Which settings leave the answers as the target gives them, and which do not."""
-    drafted = [run for run in report["runs"] if run["spec"] is not None]
-    kept = {label(run["name"], run["k"]): None for run in drafted if run.get("lossless")}
-    if kept:
-        yield f"Lossless: {', '.join(kept)}."
-    changed = {
-        f"{label(run['name'], run['k'])} ({_way(run['spec'])})": None for run in drafted if run.get("lossless") is False
-    }
-    if changed:
-        yield f"Lossy, so answers may differ from the target's and are not compared: {', '.join(changed)}."
-
-
-def _way(spec: dict[str, Any]) -> str:
-    acceptance = spec.get("acceptance", {})
-    return f"{acceptance['method']} acceptance" if "method" in acceptance else "accept thresholds"
-
-
-def _failures(report: Report) -> Iterable[str]:
-    for run in report["runs"]:
-        if run["failed"]:
-            yield f"{run['name']} at concurrency {_who(run)[2]}: {_count(run['failed'], 'request')} failed."
-
-
-def _alarms(report: Report) -> Iterable[str]:
-    """Drafts that are accepted as by chance, once a draft, wherever it ran."""
-    told = {(run["name"], run["k"]): run["alarm"]["text"] for run in report["runs"] if run.get("alarm")}
-    for (name, k), text in told.items():
-        yield f"ALARM (!): {label(name, k)}: {text}."
-
-
-def _divergence(row: dict[str, Any], work: dict[str, Any]) -> str:
-    where = row["first_divergence"]
-    name = work["request_ids"][where["request"]]
-    kind = where.get("kind", "real")
-    gap = (
-        f"logit margin {where['margin']:.2g}"
-        if where["margin"] is not None
-        else _NO_MARGIN.get(kind, "no margin known")
-    )
-    who = f"{label(row['candidate'], row['k'])} at concurrency {row['concurrency']}"
-    counts = ", ".join(f"{count} {name}" for name, count in row["differences"].items())
-    checked = f" ({counts} of {row['outputs_checked']} outputs)" if counts and row.get("outputs_checked") else ""
-    return f"{who}, {row['outputs']}{checked}: request {name}, {where.get('unit', 'token')} {where['token']}, {gap}."
-
-
-_NO_MARGIN = {"truncation": "one output was cut there", "sampling": "sampled"}
-
-
-def _peers(report: Report) -> Iterable[str]:
-    """How the bundled runtime's plain decoding stands against another runtime's plain decoding."""
-    if report["environment"].get("servers"):
-        return
-    for row in report["comparison"]:
-        run = next(run for run in report["runs"] if run["name"] == row["candidate"] and run["k"] == row["k"])
-        if run["spec"] is None and run["k"] is None and row["tpot_speedup"]:
-            yield f"Plain decoding here is {1 / row['tpot_speedup']:.2f}x as fast as {row['candidate']} (TPOT)."
 
 
 def plain(report: Report, width: int = WIDTH) -> str:

@@ -12,11 +12,12 @@ from specctl.bench.advice import recommended, settings
 from specctl.bench.bound import bound_figures
 from specctl.bench.candidates import BASELINE
 from specctl.bench.compare import Comparison, compare
+from specctl.bench.conversation import num_requests
 from specctl.bench.goodput import Promises, goodput
-from specctl.bench.load import Block, Runner
 from specctl.bench.metrics import counters, ended_by, finished, repetition, run_figures
 from specctl.bench.noise import BlockNoise, block_noise, paired_blocks
 from specctl.bench.outputs import DIFFERENT, TieRule
+from specctl.bench.records import Block, Runner
 from specctl.bench.scrape import NO_COUNTERS
 from specctl.bench.session import Measured, Schedule, uses_of_a_prompt
 from specctl.bench.verdict import Verdict, judge
@@ -110,7 +111,7 @@ def failures(setup: Setup, measured: Measured) -> list[dict[str, Any]]:
             "k": setup.runners[place].k,
             "concurrency": level,
             "repeat": record.job.repeat,
-            "request": record.job.prompt.id,
+            "request": record.job.name,
             "error": record.error,
         }
         for (place, level), blocks in measured.blocks.items()
@@ -179,7 +180,7 @@ def per_request(blocks: Sequence[Block]) -> dict[str, list[Any]]:
         first = min((record.submitted_s for record in block.records), default=0.0)
         for record in finished([block]):
             row = (record.num_prompt_tokens, record.num_tokens, record.ttft_s, record.e2e_s, record.gaps_s)
-            values = (*row, record.submitted_s - first, record.job.prompt.id)
+            values = (*row, record.submitted_s - first, record.job.name)
             for name, value in zip(DETAILS, values, strict=True):
                 found[name].append(value)
     return found
@@ -228,9 +229,11 @@ def describe_workload(setup: Setup, measured: Measured) -> dict[str, Any]:
     source = setup.workload.source
     arrivals = schedule.arrivals
     count = schedule.num_prompts or len(prompts)
+    asked = prompts[:count]
     return {
         "target": setup.target,
-        "prompts": dict(Counter(prompt.category for prompt in prompts[:count])),
+        "prompts": dict(Counter(prompt.category for prompt in asked)),
+        "requests": num_requests(asked),
         "distinct_prompts": len(prompts),
         "uses_of_a_prompt": uses_of_a_prompt(schedule, setup.workload, measured.repeats),
         "prompts_file": None if source == BUNDLED_PROMPTS else source,

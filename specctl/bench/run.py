@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from specctl.bench import workloads
 from specctl.bench.candidates import BASELINE, MAX_K, named
+from specctl.bench.conversation import follow_with, longest
 from specctl.bench.journal import FileJournal, run_key
 from specctl.bench.lengths import random_prompts, stretched
-from specctl.bench.load import EngineRunner, Record, Runner
+from specctl.bench.load import EngineRunner
 from specctl.bench.order import Order, Outcome
 from specctl.bench.outputs import TieRule
 from specctl.bench.peers import PeerSetup, make_peers
 from specctl.bench.pilot import repeats_needed
+from specctl.bench.records import Record, Runner
 from specctl.bench.results import Setup, build_report
 from specctl.bench.session import Measured, Progress, Schedule, measure, short_jobs
 from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
@@ -140,12 +142,17 @@ def _runners(order: Order, target: Any, workload: Workload) -> tuple[list[Runner
 
     options = _options(order, target, workload)
     engines, left_out = _engines(order, target, options)
-    meter = Meter()
-    found: list[Runner] = [EngineRunner(BASELINE, None, None, make_engine(target, None, options), meter=meter)]
+    meter, follow = Meter(), follow_with(target)
+
+    def runner(name: str, k: int | None, spec: SpecDecodeConfig | None, engine: Engine) -> EngineRunner:
+        return EngineRunner(name, k, spec, engine, meter=meter, follow=follow)
+
     known = named([(spec, engine.num_speculative_tokens) for spec, engine in engines])
-    for candidate, (_, engine) in zip(known, engines, strict=True):
-        found.append(EngineRunner(candidate.name, candidate.k, candidate.spec, engine, meter=meter))
-    peers = PeerSetup(order.target, target.dtype, target.device, target.eos_token_ids, order.peer_k, order.peer_draft)
+    found: list[Runner] = [runner(BASELINE, None, None, make_engine(target, None, options))]
+    for each, (_, engine) in zip(known, engines, strict=True):
+        found.append(runner(each.name, each.k, each.spec, engine))
+    eos = target.eos_token_ids
+    peers = PeerSetup(order.target, target.dtype, target.device, eos, order.peer_k, order.peer_draft, follow)
     return found + make_peers(order.peers, peers), left_out
 
 
@@ -170,9 +177,8 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
     from specctl.runtime import EngineOptions
 
     level = max(order.concurrency)
-    longest = max(len(prompt.token_ids) for prompt in workload.prompts)
     widest = max((spec.num_speculative_tokens or MAX_K for spec in order.specs), default=0) + 1
-    length = min(target.max_model_len, longest + order.sampling["max_tokens"] + widest)
+    length = min(target.max_model_len, longest(workload.prompts, target, order.sampling["max_tokens"]) + widest)
     batch = max(EngineOptions().max_num_batched_tokens, level * widest)
     return EngineOptions(
         max_num_seqs=level,

@@ -10,7 +10,17 @@ from specctl.bench.results import FORMAT_VERSION, Report
 from specctl.errors import DamagedError, MissingError, SpecctlError
 
 # What makes figures of two runs comparable at all: the prompts and how tokens were picked.
-SAME_WORK = ("prompts", "output_len", "temperature", "top_p", "top_k", "min_p", "request_rate", "random_tokens")
+SAME_WORK = (
+    "prompts",
+    "requests",
+    "output_len",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "request_rate",
+    "random_tokens",
+)
 SAME_PLACE = ("engine", "release", "device", "dtype", "threads")
 RUN_KEYS = {"name", "k", "concurrency", "tpot_ms", "output_throughput", "mean_acceptance_length"}
 
@@ -50,12 +60,18 @@ def _filled(report: Report) -> Report:
     """With what an older release did not write, as not measured."""
     runs = [_RUN_EXTRAS | run for run in report["runs"]]
     rows = [_ROW_EXTRAS | row for row in report["comparison"]]
-    return {"failures": [], "notes": []} | report | {"runs": runs, "comparison": rows}
+    work = report["workload"]
+    # Before conversations were asked whole, a prompt was a request.
+    counts = work.get("prompts")
+    known = {"requests": sum(counts.values())} if isinstance(counts, dict) else {}
+    return {"failures": [], "notes": []} | report | {"runs": runs, "comparison": rows, "workload": known | work}
 
 
 _RUN_EXTRAS: dict[str, Any] = {
     "by_context": {},
     "by_category": {},
+    "by_turn": {},
+    "cached_input_tokens": None,
     "chunk_gap_ms": {"mean": None, "median": None, "p99": None},
     "std_ms": {"ttft": None, "tpot": None, "e2e": None, "chunk_gap": None},
     "input_tokens": None,
@@ -73,6 +89,7 @@ _RUN_EXTRAS: dict[str, Any] = {
 _ROW_EXTRAS: dict[str, Any] = {
     "decision": None,
     "by_context": {},
+    "by_turn": {},
     "differences": {},
     "cost_per_accepted_token_ms": None,
     "baseline_tpot_ms": None,

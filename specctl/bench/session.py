@@ -14,8 +14,9 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from specctl.bench.arrivals import Arrivals
-from specctl.bench.load import Block, Clock, Job, Runner
+from specctl.bench.conversation import num_requests
 from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Block, Clock, Job, Runner
 from specctl.bench.workloads import Workload
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class _Run:
         for turn in turns:
             for runner in turn.order:
                 runner.run(turn.jobs, turn.concurrency)
-                self.progress.advance(len(turn.jobs), "warm-up")
+                self.progress.advance(num_requests(job.prompt for job in turn.jobs), "warm-up")
 
     def _take(self, turn: Turn, repeats: int) -> None:
         doing = f"repeat {turn.repeat + 1}/{repeats}, concurrency {turn.concurrency}"
@@ -180,11 +181,11 @@ class _Run:
                     self.journal.keep(turn, place, block)
             self.measured.blocks.setdefault((place, turn.concurrency), []).append(block)
             self.progress.seen(runner, turn.concurrency, block)
-            self.progress.advance(len(turn.jobs), doing)
+            self.progress.advance(num_requests(job.prompt for job in turn.jobs), doing)
 
 
 def _requests(turns: Sequence[Turn]) -> int:
-    return sum(len(turn.jobs) * len(turn.order) for turn in turns)
+    return sum(num_requests(job.prompt for job in turn.jobs) * len(turn.order) for turn in turns)
 
 
 def _too_late(schedule: Schedule, passed_s: float, repeat_s: float) -> bool:
@@ -264,7 +265,10 @@ def _warmup(schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -
 
 
 def short_jobs(schedule: Schedule, workload: Workload, count: int, max_tokens: int) -> tuple[Job, ...]:
-    """The last `count` prompts, used latest, as jobs outside any repeat, answers cut to `max_tokens`."""
+    """The last `count` prompts, used latest, as jobs outside any repeat, answers cut to `max_tokens`, one turn each."""
     short = min(schedule.sampling.max_tokens, max_tokens)
     jobs = [replace(job, at_s=0.0) for job in _jobs(replace(schedule, num_prompts=None), workload, -1)[-count:]]
-    return tuple(replace(job, sampling=replace(job.sampling, max_tokens=short)) for job in jobs)
+    return tuple(
+        replace(job, prompt=replace(job.prompt, turns=()), sampling=replace(job.sampling, max_tokens=short))
+        for job in jobs
+    )

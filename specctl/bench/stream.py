@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from specctl.bench.load import Clock, Record
+from specctl.bench.records import Clock, Record
 from specctl.bench.scrape import from_histogram
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Answer:
         self._clock = clock
         self._rest = b""
         self._text: list[str] = []
+        self._reply: list[str] = []
         self._ids_sent = False
         self._done = False
         record.counted = False
@@ -65,11 +66,15 @@ class Answer:
         if isinstance(usage, dict):
             record.told_tokens = _number(usage.get("completion_tokens"), record.told_tokens)
             record.told_prompt_tokens = _number(usage.get("prompt_tokens"), record.told_prompt_tokens)
+            details = usage.get("prompt_tokens_details")
+            if isinstance(details, dict):
+                record.cached_tokens = _number(details.get("cached_tokens"), record.cached_tokens)
         record.stats = request_counters(event) or record.stats
 
     def _choice(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta")
         text = delta.get("content") if isinstance(delta, dict) else choice.get("text")
+        self._reply += [text] if isinstance(text, str) else []
         if isinstance(delta, dict) and not text:
             text = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(text, str):
@@ -86,7 +91,7 @@ class Answer:
     def end(self, tokenize: CountTokens | None) -> None:
         """The stream is over: what is missing makes the request fail, what is unknown stays unknown."""
         record = self._record
-        record.text = "".join(self._text)
+        record.text, record.reply = "".join(self._text), "".join(self._reply)
         if record.finish_reason is None and not (self._done and record.first_token_s is not None):
             self._fail("the stream ended before the answer did")
         if self._ids_sent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from specctl.bench.load import Clock, Job, Runner
+from specctl.bench.records import Clock, Job, Runner
 
 ROUNDS = 2
 TRIAL_TOKENS = 12

@@ -38,8 +38,8 @@ class Workload:
         return list(dict.fromkeys(prompt.category for prompt in self.prompts))
 
 
-class Encoder(Protocol):
-    """The part of a runtime target that turns prompts into token ids."""
+class Coder(Protocol):
+    """The part of a runtime target that turns prompts into token ids, and answers into text."""
 
     @property
     def has_chat_template(self) -> bool:
@@ -52,6 +52,10 @@ class Encoder(Protocol):
 
     def encode_chat(self, messages: list[dict[str, Any]]) -> list[int]:
         """Token ids of a conversation, up to where the answer starts."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
         ...
 
 
@@ -67,12 +71,13 @@ def read_workload(path: str | None = None, bundled: str = DEMO_SET) -> Workload:
         return Workload(BUNDLED_PROMPTS if name == DEMO_SET else name, tuple(prompts))
     file = Path(name)
     prompts = _read_folder(file) if file.is_dir() else _read_file(file)
-    return Workload(name, tuple(prompts), notes=_turns_note(prompts))
+    return Workload(name, tuple(prompts), notes=_left_out(prompts))
 
 
-def _turns_note(prompts: Sequence[Prompt]) -> tuple[str, ...]:
-    left_out = sum(prompt.more_turns > 0 for prompt in prompts)
-    return (f"{left_out} prompts have further turns; only the first is asked",) if left_out else ()
+def _left_out(prompts: Sequence[Prompt]) -> tuple[str, ...]:
+    """ShareGPT's rows go on from a recorded answer that is not the model's, so the field asks their beginning alone."""
+    rows = sum(prompt.left_out > 0 for prompt in prompts)
+    return (f"{rows} recorded conversations go on; only what stands before their first answer is asked",) * bool(rows)
 
 
 def _read_folder(folder: Path) -> list[Prompt]:
@@ -160,12 +165,12 @@ def _in_turn(groups: list[list[Prompt]]) -> Iterator[Prompt]:
         yield from (prompt for prompt in layer if prompt is not None)
 
 
-def encode(workload: Workload, target: Encoder) -> Workload:
+def encode(workload: Workload, target: Coder) -> Workload:
     """The same workload with token ids: through the chat template where the target has one, else the bare text."""
     return replace(workload, prompts=tuple(replace(p, token_ids=tuple(tokens_of(p, target))) for p in workload.prompts))
 
 
-def tokens_of(prompt: Prompt, target: Encoder) -> list[int]:
+def tokens_of(prompt: Prompt, target: Coder) -> list[int]:
     """Token ids of one prompt."""
     if prompt.token_ids:
         return list(prompt.token_ids)

@@ -178,6 +178,9 @@ class WorkOptions:
     num_prompts: Annotated[
         int | None, Opt(min=1, help="Prompts a repeat and level. [16 bundled, or all of --prompts]")
     ] = None
+    max_turns: Annotated[
+        int | None, Opt(min=1, help="Questions of a conversation that are asked, answers in between. [all]")
+    ] = None
     input_len: Annotated[Text, Opt(help="Fill prompts with text up to these lengths: 512,2048.")] = None
     random_tokens: Annotated[bool, Opt("--random-tokens", help="Prompts of random tokens (times only).")] = False
     request_rate: Annotated[Number, Opt(help="Requests a second that arrive, in place of a closed loop.")] = None
@@ -191,6 +194,7 @@ class WorkOptions:
     def workload(self, bundled: str, rounds: int) -> Workload:
         """The prompts, enough for `rounds` turns where there are enough."""
         from specctl.bench.arrivals import check_trace
+        from specctl.bench.conversation import shortened
         from specctl.bench.workloads import choose, read_workload
 
         wanted = (
@@ -198,7 +202,8 @@ class WorkOptions:
         )
         if self.trace is not None and self.prompts is not None:
             raise UsageError("--trace and --prompts both name the prompts", help="give one of them")
-        found = choose(read_workload(self.trace or self.prompts, bundled), wanted, self.count, rounds)
+        read = shortened(read_workload(self.trace or self.prompts, bundled), self.max_turns)
+        found = choose(read, wanted, self.count, rounds)
         if self.trace is not None:
             check_trace(found.prompts)
         return found

@@ -126,8 +126,9 @@ def _fit(target: Target, engine: Engine, options: LoadOptions, wanted: int | Non
 
 def _choose_threads(target: Target, options: LoadOptions) -> tuple[str, ...]:
     """As bench does: the count with which plain decoding takes the least time in a short trial."""
-    from specctl.bench.load import EngineRunner, Job
+    from specctl.bench.load import EngineRunner
     from specctl.bench.prompt_rows import Prompt
+    from specctl.bench.records import Job
     from specctl.bench.threads import TRIAL_TOKENS, fastest, thread_counts
     from specctl.runtime import Engine, EngineOptions, SamplingParams, environment, set_threads
     from specctl.runtime.footprint import tensor_bytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specctl.bench.compare import Comparison
-from specctl.bench.load import Block, Job, Record
 from specctl.bench.outputs import Outputs
 from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Block, Job, Record
 from specctl.bench.workloads import Workload
 from specctl.errors import SpecctlError
 from specctl.runtime import Emission, Request, SamplingParams, SpecStats
@@ -149,6 +149,7 @@ def compared(
         by_category={},
         outputs=outputs or Outputs("identical"),
         by_context={},
+        by_turn={},
         confidence=0.95,
         break_even_basis=None,
         cost_per_accepted_token_ms=None,

@@ -6,7 +6,7 @@ import pytest
 
 from specctl.bench.bound import bound_figures, bound_of
 from specctl.bench.bound_table import places
-from specctl.bench.load import Block
+from specctl.bench.records import Block
 from specctl.runtime import EngineOptions, Meter, Request, SamplingParams, StepCosts, load_target, make_engine
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import DraftModel, Ngram

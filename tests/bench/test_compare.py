@@ -8,9 +8,9 @@ import random
 import pytest
 
 from specctl.bench.compare import compare, pairs, speedup_interval, tpot_speedup
-from specctl.bench.load import Record
 from specctl.bench.noise import BlockNoise
 from specctl.bench.outputs import TieRule
+from specctl.bench.records import Record
 from specctl.runtime import SpecStats
 from tests.bench.stand_ins import block, compared, record
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import specctl
 from specctl.bench.advice import preset
-from specctl.bench.load import Block, Job, Record
+from specctl.bench.records import Block, Job, Record
 from specctl.bench.results import Report, Setup, build_report
 from specctl.bench.session import Schedule, measure
 from specctl.runtime import SamplingParams

@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 
 from specctl.bench.endpoint import KEEPALIVE_S, EndpointRunner, top_two
-from specctl.bench.load import Block, Job
 from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Block, Job
 from specctl.bench.server import Endpoint, root_of
 from specctl.errors import MissingError, SpecctlError, UsageError
 from specctl.runtime import SamplingParams

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from specctl.bench.journal import FileJournal
-from specctl.bench.load import Block, Job, Record
 from specctl.bench.pilot import repeats_needed
+from specctl.bench.records import Block, Job, Record
 from specctl.bench.session import Measured, Schedule, Turn, measure, plan_turns, uses_of_a_prompt
 from specctl.errors import MissingError, UsageError
 from specctl.runtime import SamplingParams, SpecStats

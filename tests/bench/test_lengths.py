@@ -6,9 +6,9 @@ import pytest
 
 from specctl.bench.goodput import goodput, read_promises
 from specctl.bench.lengths import LEAD, Lengths, random_prompts, stretched
-from specctl.bench.load import Record
 from specctl.bench.metrics import by_context, context_bucket
 from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Record
 from specctl.bench.workloads import Workload, as_text
 from specctl.errors import UsageError
 from tests.bench.stand_ins import block, job, record

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from specctl.bench.load import EngineRunner, Record
+from specctl.bench.load import EngineRunner
+from specctl.bench.records import Record
 from specctl.runtime import SpecStats
 from tests.bench.stand_ins import Clock, ScriptedEngine, job
 

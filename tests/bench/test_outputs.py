@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from specctl.bench.load import Record
 from specctl.bench.outputs import Divergence, TieRule, compare_outputs, first_difference
+from specctl.bench.records import Record
 from tests.bench.stand_ins import record
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from specctl.bench.load import EngineRunner, Job, Runner
+from specctl.bench.load import EngineRunner
 from specctl.bench.peers import PEERS, PeerSetup, make_peers, peer_names
 from specctl.bench.prompt_rows import Prompt
+from specctl.bench.records import Job, Runner
 from specctl.errors import UsageError
 from specctl.runtime import EngineOptions, SamplingParams, load_target, make_engine
 from tests.runtime.kit import build

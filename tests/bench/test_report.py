@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from specctl.bench.load import Block, Job, Record
 from specctl.bench.outputs import TieRule
+from specctl.bench.records import Block, Job, Record
 from specctl.bench.report import plain, show
 from specctl.bench.results import Setup, build_report, differing, num_failed
 from specctl.bench.session import Measured, Schedule, measure

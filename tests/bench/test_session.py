@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from specctl.bench.load import Block, Job, Record
+from specctl.bench.records import Block, Job, Record
 from specctl.bench.session import WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
 from specctl.runtime import SamplingParams
 from specctl.spec.config import SpecDecodeConfig
@@ -184,7 +184,7 @@ def test_a_repeat_that_was_cut_does_not_count() -> None:
 
 
 def test_an_interrupted_run_keeps_the_turns_that_all_finished() -> None:
-    from specctl.bench.load import Block
+    from specctl.bench.records import Block
     from specctl.bench.session import Measured
 
     blocks = [Block((), float(i)) for i in range(3)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from specctl.bench.load import Block, Job
+from specctl.bench.records import Block, Job
 from specctl.bench.threads import fastest, thread_counts
 from specctl.spec.config import SpecDecodeConfig
 from tests.bench.stand_ins import Clock, job

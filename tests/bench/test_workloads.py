@@ -32,7 +32,7 @@ def user(text: str) -> tuple[dict[str, str], ...]:
         ({"prompt": "Hi", "category": "chat", "id": 7}, Prompt("7", "chat", user("Hi"))),
         (
             {"question_id": 81, "category": "writing", "turns": ["One", "Two"]},
-            Prompt("81", "writing", user("One"), more_turns=1),
+            Prompt("81", "writing", user("One"), turns=("Two",)),
         ),
         ({"messages": [{"role": "user", "content": "Hi"}]}, Prompt("line-1", "all", user("Hi"))),
         (
@@ -48,7 +48,19 @@ def user(text: str) -> tuple[dict[str, str], ...]:
                     {"from": "human", "value": "And now?"},
                 ]
             },
-            Prompt("line-1", "all", user("Hi"), more_turns=1),
+            Prompt("line-1", "all", user("Hi"), left_out=1),
+        ),
+        (
+            {"messages": [{"role": "system", "content": "Be kind."}, *user("One"), *user("Two")]},
+            Prompt("line-1", "all", ({"role": "system", "content": "Be kind."}, *user("One")), turns=("Two",)),
+        ),
+        (
+            {"messages": [*user("One"), *user("Two"), {"role": "assistant", "content": "Hm"}, *user("Three")]},
+            Prompt(
+                "line-1",
+                "all",
+                (*user("One"), *user("Two"), {"role": "assistant", "content": "Hm"}, *user("Three")),
+            ),
         ),
         ({"prompt": "Hi", "output_tokens": 9, "timestamp": 1.5}, Prompt("line-1", "all", user("Hi"), (), 9, 1.5)),
         (
@@ -195,8 +207,9 @@ def test_a_json_array_and_a_folder_of_files_are_read(tmp_path: Path) -> None:
 
 
 def test_turns_that_are_not_asked_are_told(tmp_path: Path) -> None:
-    found = read_workload(write(tmp_path, {"turns": ["One", "Two"]}, {"prompt": "x"}))
-    assert found.notes == ("1 prompts have further turns; only the first is asked",)
+    talk = [{"from": who, "value": who} for who in ("human", "gpt", "human", "gpt")]
+    found = read_workload(write(tmp_path, {"conversations": talk}, {"turns": ["One", "Two"]}))
+    assert found.notes == ("1 recorded conversations go on; only what stands before their first answer is asked",)
 
 
 def test_the_prompts_in_plain_english_hold_eight_categories_of_eight() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specctl.bench.endpoint import EndpointRunner
-from specctl.bench.load import Block, Job
+from specctl.bench.records import Block, Job
 from specctl.cli.main import run
 from tests.bench.scripted_server import Script, serving
 

@@ -11,7 +11,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specctl.bench.load import Runner
+from specctl.bench.conversation import Follow, unfollowed
+from specctl.bench.records import Runner
 from specctl.errors import UsageError
 
 TRANSFORMERS = "transformers"
@@ -22,7 +23,9 @@ PEERS = (TRANSFORMERS, LOOKUP, ASSISTED)
 
 @dataclass(frozen=True)
 class PeerSetup:
-    """What a peer has to share with our runtime: weights, dtype (torch's name), device, EOS tokens, k and the draft."""
+    """What a peer has to share with our runtime: weights, dtype (torch's name), device, EOS tokens, k, the draft, and
+    how a conversation goes on.
+    """
 
     target: str
     dtype: str
@@ -30,6 +33,7 @@ class PeerSetup:
     eos_token_ids: frozenset[int]
     k: int
     draft: str | None
+    follow: Follow = unfollowed
 
 
 def peer_names(listed: str) -> list[str]:

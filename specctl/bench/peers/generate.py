@@ -17,8 +17,9 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 from transformers.generation.streamers import BaseStreamer
 from transformers.utils import logging
 
-from specctl.bench.load import Block, Clock, Job, Record, Runner
+from specctl.bench.conversation import Follow, next_turn, not_asked, unfollowed
 from specctl.bench.peers import ASSISTED, LOOKUP, PeerSetup
+from specctl.bench.records import Block, Clock, Job, Record, Runner
 from specctl.errors import SpecctlError
 from specctl.runtime.models.loading import model_folder
 from specctl.spec.config import SpecDecodeConfig
@@ -56,7 +57,8 @@ def _runner(name: str, setup: PeerSetup, target: Any, assistant: Any) -> Generat
         own = {"prompt_lookup_num_tokens": setup.k, "max_matching_ngram_size": MAX_MATCH}
     elif name == ASSISTED:
         own = {"assistant_model": assistant}
-    return GenerateRunner(name, setup.k if own else None, target, sorted(setup.eos_token_ids), own)
+    eos = sorted(setup.eos_token_ids)
+    return GenerateRunner(name, setup.k if own else None, target, eos, own, follow=setup.follow)
 
 
 class _Watch(BaseStreamer):  # type: ignore[no-untyped-call,misc,unused-ignore]
@@ -91,6 +93,7 @@ class GenerateRunner:
         eos_token_ids: list[int],
         options: dict[str, Any],
         clock: Clock = time.perf_counter,
+        follow: Follow = unfollowed,
     ) -> None:
         self.name = name
         self.k = k
@@ -98,13 +101,20 @@ class GenerateRunner:
         self._eos = eos_token_ids
         self._options = options
         self._clock = clock
+        self._follow = follow
 
     def run(self, jobs: Sequence[Job], _concurrency: int, /) -> Block:
         """See `Runner.run`; the concurrency is 1."""
         start = self._clock()
-        records = tuple(self._answer(job) for job in jobs)
+        records: list[Record] = []
+        for job in jobs:
+            asked: Job | None = job
+            while asked is not None:
+                records.append(record := self._answer(asked))
+                asked = next_turn(record, self._follow)
+                records += not_asked(record)
         ends = [record.last_token_s for record in records if record.last_token_s is not None]
-        return Block(records, max(ends, default=start) - start)
+        return Block(tuple(records), max(ends, default=start) - start)
 
     def _answer(self, job: Job) -> Record:
         record = Record(job, self._clock())
