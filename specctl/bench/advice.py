@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 ENGINES = ("vllm", "sglang", "trtllm", "specctl")
 # vLLM asserts that the scheduled k of these is the configured one, so they cannot be switched by batch size.
+ENDLESS = (
+    "this method's drafts cannot stop above concurrency {0}, where they do not pay; let no more requests run at once"
+)
 UNSCHEDULED = ("suffix", "medusa")
 
 
@@ -50,8 +53,11 @@ def recommended(
     return replace(spec, target=spec.target or target, num_speculative_tokens=most, schedule=steps or spec.schedule)
 
 
-def settings(spec: SpecDecodeConfig) -> dict[str, dict[str, Any]]:
-    """By engine: `text` to paste (None where it has no counterpart), its release, and `notes` on what gets lost."""
+def settings(spec: SpecDecodeConfig, up_to: int | None = None) -> dict[str, dict[str, Any]]:
+    """By engine: `text` to paste (None where it has no counterpart), its release, and `notes` on what gets lost.
+
+    `up_to`: the concurrency above which the draft does not pay, where the setting is to stop there.
+    """
     from specctl.errors import SpecctlError
     from specctl.rules.convert import convert
 
@@ -63,6 +69,8 @@ def settings(spec: SpecDecodeConfig) -> dict[str, dict[str, Any]]:
             found[engine] = {"release": None, "text": None, "notes": [error.message]}
             continue
         said = [f"{each.severity}: {each.message}" for each in converted.report.diagnostics]
+        if up_to is not None and not spec.schedule:
+            said.append(f"warning: {ENDLESS.format(up_to)}")
         fits = converted.report.valid
         text = converted.text.strip() if fits else None
         found[engine] = {"release": converted.release, "text": text, "notes": said}

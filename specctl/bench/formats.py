@@ -143,7 +143,7 @@ def _vllm_drafting(run: dict[str, Any]) -> dict[str, Any]:
 def as_markdown(report: Report) -> str:
     """A summary for a pull request: the verdict, the main table, the setting to paste."""
     from specctl.bench.remarks import notes
-    from specctl.bench.report import heading, main_table
+    from specctl.bench.report import heading, main_table, told
 
     table = main_table(report)
     lines = [f"**{_escaped(report['verdict']['text'])}**", ""]
@@ -156,6 +156,7 @@ def as_markdown(report: Report) -> str:
         if setting["text"] is not None:
             release = f" {setting['release']}" if engine != "specctl" else ""
             lines += ["", f"{engine}{release}:", "", "```", setting["text"], "```"]
+            lines += ["", *(f"- {_escaped(note)}" for note in told(setting))] if told(setting) else []
     return "\n".join(lines) + "\n"
 
 

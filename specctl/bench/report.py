@@ -192,8 +192,8 @@ def heading(report: Report) -> list[str]:
 
 def plain(report: Report, width: int = WIDTH) -> str:
     """The report as aligned text; sentences are broken at `width` columns."""
-    parts = [_wrapped(heading(report), width), *(aligned(table, width) for table in tables(report, width))]
-    parts.append(_wrapped([*notes(report), report["verdict"]["text"]], width))
+    parts = [wrapped(heading(report), width), *(aligned(table, width) for table in tables(report, width))]
+    parts.append(wrapped([*notes(report), report["verdict"]["text"]], width))
     return "\n\n".join([*parts, *_paste(report)]) + "\n"
 
 
@@ -202,17 +202,24 @@ def _paste(report: Report) -> list[str]:
     settings = report["verdict"].get("settings") or {}
     lines = []
     for engine, setting in settings.items():
-        if setting["text"] is None or engine == "specctl":
+        if engine == "specctl":
             continue
-        text = setting["text"]
+        text, name = setting["text"], f"{engine} {setting['release'] or ''}".strip() + ":"
         option = "--speculative-config " if engine == "vllm" else ""
-        quoted = f"'{text}'" if engine == "vllm" else text
-        name = f"{engine} {setting['release']}:"
-        lines.append(f"{name} {option}{quoted}" if "\n" not in quoted else f"{name}\n{quoted}")
+        quoted = f"'{text}'" if engine == "vllm" else str(text)
+        if text is not None:
+            lines.append(f"{name} {option}{quoted}" if "\n" not in quoted else f"{name}\n{quoted}")
+        lines += [f"{name} {note}" for note in told(setting)]
     return ["\n".join(["To run it:", *lines])] if lines else []
 
 
-def _wrapped(sentences: Iterable[str], width: int = WIDTH) -> str:
+def told(setting: dict[str, Any]) -> list[str]:
+    """What must be known before a setting is pasted, or why there is none; the JSON and the page have advice, too."""
+    return [note for note in setting["notes"] if not note.startswith("advice:")]
+
+
+def wrapped(sentences: Iterable[str], width: int = WIDTH) -> str:
+    """Sentences, each from a new line, broken at `width` columns."""
     return "\n".join(fill(sentence, width, break_long_words=False, break_on_hyphens=False) for sentence in sentences)
 
 
@@ -266,7 +273,7 @@ def show(report: Report) -> None:
     def say(line: str, style: str = "") -> None:
         console.print(line, style=style, markup=False, soft_wrap=True)
 
-    say(_wrapped(heading(report), width))
+    say(wrapped(heading(report), width))
     for table in tables(report, width):
         lines = _lines(table, width)
         styles = ["bold"] * (len(lines) - len(table.rows) - 1) + ["dim", *table.marks]
@@ -274,7 +281,7 @@ def show(report: Report) -> None:
         for line, style in zip(lines, styles, strict=True):
             say(line, style)
     say("")
-    say(_wrapped(notes(report), width))
-    say(_wrapped([report["verdict"]["text"]], width), "bold")
+    say(wrapped(notes(report), width))
+    say(wrapped([report["verdict"]["text"]], width), "bold")
     for part in _paste(report):
         say("\n" + part)

@@ -70,7 +70,7 @@ def build_report(
         "workload": describe_workload(setup, measured),
         "runs": [_run(setup, measured, place, level) for level, place in _cells(setup)],
         "comparison": [row.as_dict() | bounds[row.candidate, row.k, row.concurrency] for row in comparisons],
-        "verdict": verdict.as_dict() | {"settings": None if kept is None else settings(kept)},
+        "verdict": verdict.as_dict() | {"settings": None if kept is None else settings(kept, _bounded(verdict))},
         "failures": failures(setup, measured),
         "notes": [*setup.workload.notes, *_block_notes(setup, measured)],
     }
@@ -101,6 +101,12 @@ def chosen(setup: Setup, verdict: Verdict) -> SpecDecodeConfig | None:
         if verdict.candidate == (runner.name, runner.k) and runner.spec is not None and verdict.highest is not None:
             return recommended(runner.spec, verdict.plan, verdict.highest, setup.target)
     return None
+
+
+def _bounded(verdict: Verdict) -> int | None:
+    """The level above which the kept draft does not pay, where a higher one was tested."""
+    level, highest = verdict.keep_up_to_concurrency, verdict.highest
+    return level if level and highest is not None and level < highest else None
 
 
 def failures(setup: Setup, measured: Measured) -> list[dict[str, Any]]:

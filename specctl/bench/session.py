@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Four rounds keep the level filled for most of a block, and at one stream a block still takes about a second.
 ROUNDS_PER_BLOCK = 4
+# One runtime alone takes no turns; longer blocks, since at a block's end places run empty.
+ROUNDS_ALONE = 16
 WARMUP_TOKENS = 32
 PILOT_REPEATS = 2
 
@@ -37,7 +39,7 @@ class Schedule:
     time while there are any (None: all of them, always). `arrivals` None: a closed loop, a request follows when one has
     ended. `precision`: the first repeats decide how many are needed for intervals of at most this half-width (a share
     of the speed-up), `repeats` being the most. `capped` False: requests that arrive on time are all taken at once, and
-    the level says only how many there can be.
+    the level says only how many there can be. `rounds`: requests a place in flight makes in a block.
     """
 
     concurrency: tuple[int, ...]
@@ -50,6 +52,7 @@ class Schedule:
     arrivals: Arrivals | None = None
     precision: float | None = None
     capped: bool = True
+    rounds: int = ROUNDS_PER_BLOCK
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,9 @@ def plan_turns(schedule: Schedule, workload: Workload, runners: Sequence[Runner]
         for place, level in enumerate(schedule.concurrency):
             able = [runner for runner in order if runner.max_concurrency is None or level <= runner.max_concurrency]
             jobs = _jobs(schedule, workload, repeat, place)
-            # Arrivals are one stream; a closed loop may be cut anywhere.
-            size = ROUNDS_PER_BLOCK * level if schedule.arrivals is None else len(jobs)
+            # Arrivals are one stream; a closed loop may be cut anywhere. One request at a time leaves no place empty.
+            rounds = ROUNDS_PER_BLOCK if level == 1 else schedule.rounds
+            size = rounds * level if schedule.arrivals is None else len(jobs)
             for number, block in enumerate(_blocks(jobs, size)):
                 shift = taken % len(able)
                 yield Turn(repeat, level, block, tuple(able[shift:] + able[:shift]), number)

@@ -1,4 +1,4 @@
-"""The comparison with vLLM's client: what it reads out of the two result files, and when it is satisfied."""
+"""The commands that measure for the documents: what they read, when they are satisfied, what they write."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.against_vllm_bench import CLIENTS, MEASURES, key_difference, miscounted, table, told
+from benchmarks.bench_page import PAGE, PARTS, shown, written
 from specctl.bench.formats import as_vllm
 from tests.bench.test_report import usual
 
@@ -57,3 +58,15 @@ def test_our_own_result_is_read() -> None:
     """Every line that `--format vllm` prints of a run that drafts has what is compared."""
     drafted = json.loads(as_vllm(usual()).splitlines()[1])
     assert {*MEASURES, *DRAFTED} <= drafted.keys()
+
+
+def test_the_page_takes_what_was_measured() -> None:
+    text = PAGE.read_text("utf-8")
+    new = written(text, {"a-a": shown(usual()), "vllm-client": "all held"})
+    assert "Keep draft_model (k=4)" in new.split("<!-- measured: a-a -->")[1].split("<!-- end -->")[0]
+    assert "<!-- measured: vllm-client -->\n```\nall held\n```\n<!-- end -->" in new
+    assert new.split("<!-- measured: slow-down -->")[1].split("<!-- end -->")[0] in text
+    for part in PARTS:
+        assert written(text, {part: "x"}) != text
+    with pytest.raises(KeyError, match="no mark for other"):
+        written(text, {"other": "x"})
