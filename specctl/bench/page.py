@@ -26,7 +26,7 @@ def page(reports: Sequence[Report], titles: Sequence[str] = ()) -> str:
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>specctl bench: {escape(reports[0]['workload']['target'])}</title><style>{sheet()}</style></head>"
+        f"<title>specctl bench: {escape(reports[0]['workload']['target'] or 'a report')}</title><style>{sheet()}</style></head>"
     )
     return f"{head}<body><main>{''.join(parts)}</main></body></html>\n"
 

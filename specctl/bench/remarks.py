@@ -35,7 +35,7 @@ def notes(report: Report) -> list[str]:
     work = report["workload"]
     if work.get("interrupted"):
         found.append("Interrupted: these are the blocks that were complete.")
-    elif work["repeats_measured"] < work["repeats"] and not work.get("precision"):
+    elif (work["repeats_measured"] or 0) < (work["repeats"] or 0) and not work.get("precision"):
         done = f"{work['repeats_measured']} of {work['repeats']}"
         found.append(f"Only {done} repeats fitted into the time; --repeats {work['repeats']} runs them all.")
     found.extend(_failures(report))

@@ -178,11 +178,12 @@ def heading(report: Report) -> list[str]:
         made_by = f"{env.get('engine') or 'an unknown engine'} {env.get('release') or ''}".strip()
     total = sum(work["prompts"].values())
     prompts = ", ".join(f"{count} {name}" for name, count in work["prompts"].items())
-    how = "greedy" if work["temperature"] == 0 else f"temperature {work['temperature']:g}"
-    length = f"at most {work['output_len']} new tokens"
+    warmth = work["temperature"]
+    how = "sampling unknown" if warmth is None else "greedy" if warmth == 0 else f"temperature {warmth:g}"
+    length = f"at most {number(work['output_len'], 0)} new tokens"
     further = (work.get("requests") or total) - total
     length += f", {count(further, 'further turn')}" if further > 0 else ""
-    repeats = count(work["repeats_measured"] or work["repeats"], "repeat")
+    repeats = count(work["repeats_measured"] or work["repeats"] or 1, "repeat")
     if work.get("trace"):
         how += ", arriving as in the trace"
     elif work.get("request_rate"):

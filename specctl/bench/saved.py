@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from specctl.bench.results import FORMAT_VERSION, Report
+from specctl.bench.shape import filled, problem
 from specctl.errors import DamagedError, MissingError, SpecctlError
 
 # What makes figures of two runs comparable at all: the prompts and how tokens were picked.
@@ -28,20 +29,28 @@ RUN_KEYS = {"name", "k", "concurrency", "tpot_ms", "output_throughput", "mean_ac
 def load_report(file: str) -> Report:
     """A report of `--output-json`. Raises `MissingError`, `DamagedError`, `SpecctlError` for another kind of file."""
     try:
-        found = json.loads(Path(file).read_text("utf-8"))
+        found = json.loads(Path(file).read_text("utf-8"), parse_constant=_no_number)
     except UnicodeDecodeError:
         raise DamagedError(f"{file} is not UTF-8 text") from None
     except OSError as error:
         raise MissingError(f"cannot read {file}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{file} is no JSON: {error}") from None
-    problem = _problem(found)
-    if problem is not None:
-        raise SpecctlError(f"{file} is no report of specctl bench: {problem}", help="give a file of --output-json")
-    return _filled(found)
+    wrong = _other_kind(found)
+    if wrong is None:
+        found = filled(found)
+        wrong = problem(found)
+    if wrong is not None:
+        raise SpecctlError(f"{file} is no report of specctl bench: {wrong}", help="give a file of --output-json")
+    report: Report = found
+    return report
 
 
-def _problem(found: Any) -> str | None:
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _other_kind(found: Any) -> str | None:
     if not isinstance(found, dict):
         return "it holds no object"
     if found.get("format_version") != FORMAT_VERSION:
@@ -54,46 +63,6 @@ def _problem(found: Any) -> str | None:
         if not isinstance(run, dict) or not run.keys() >= RUN_KEYS:
             return f"a run lacks {', '.join(sorted(RUN_KEYS - set(run if isinstance(run, dict) else ())))}"
     return None
-
-
-def _filled(report: Report) -> Report:
-    """With what an older release did not write, as not measured."""
-    runs = [_RUN_EXTRAS | run for run in report["runs"]]
-    rows = [_ROW_EXTRAS | row for row in report["comparison"]]
-    work = report["workload"]
-    # Before conversations were asked whole, a prompt was a request.
-    counts = work.get("prompts")
-    known = {"requests": sum(counts.values())} if isinstance(counts, dict) else {}
-    return {"failures": [], "notes": []} | report | {"runs": runs, "comparison": rows, "workload": known | work}
-
-
-_RUN_EXTRAS: dict[str, Any] = {
-    "by_context": {},
-    "by_category": {},
-    "by_turn": {},
-    "cached_input_tokens": None,
-    "chunk_gap_ms": {"mean": None, "median": None, "p99": None},
-    "std_ms": {"ttft": None, "tpot": None, "e2e": None, "chunk_gap": None},
-    "input_tokens": None,
-    "tpot_ms_ci": None,
-    "output_throughput_ci": None,
-    "request_rate": None,
-    "request_goodput": None,
-    "goodput_share": None,
-    "draft_time_share": None,
-    "verify_time_share": None,
-    "kv_cache_bytes": None,
-    "draft_weight_bytes": None,
-    "draft_kv_cache_bytes": None,
-}
-_ROW_EXTRAS: dict[str, Any] = {
-    "decision": None,
-    "by_context": {},
-    "by_turn": {},
-    "differences": {},
-    "cost_per_accepted_token_ms": None,
-    "baseline_tpot_ms": None,
-}
 
 
 def unlike(one: Report, other: Report, names: tuple[str, ...] = SAME_WORK) -> list[str]:

@@ -86,11 +86,11 @@ acceptance_rate mean_acceptance_length mean_acceptance_length_all_steps acceptan
 conditional_acceptance_per_position acceptance_length_histogram by_category ttft_ms tpot_ms e2e_ms output_tokens
 output_throughput total_throughput duration_s by_context chunk_gap_ms input_tokens draft_time_share verify_time_share
 request_rate request_goodput goodput_share kv_cache_bytes draft_weight_bytes draft_kv_cache_bytes per_request std_ms
-tpot_ms_ci output_throughput_ci alarm"""
+tpot_ms_ci output_throughput_ci alarm by_turn cached_input_tokens"""
 COMPARISON_KEYS = """baseline candidate k concurrency tpot_speedup throughput_ratio tpot_speedup_ci
 break_even_acceptance_length by_category outputs first_divergence keep by_context confidence pairs break_even_basis
 cost_per_accepted_token_ms baseline_tpot_ms outputs_checked differences decision bound share_of_bound
-draft_cost verify_cost"""
+draft_cost verify_cost by_turn"""
 
 
 def test_the_shape_is_the_designs() -> None:
