@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from specctl.bench.prompt_rows import Prompt
 from specctl.bench.records import Block, Job, Record, Runner
-from specctl.bench.session import Schedule, Turn
+from specctl.bench.session import Journal, Schedule, Turn
 from specctl.bench.workloads import Workload
 from specctl.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from specctl.bench.order import Order
     from specctl.runtime import SpecStats, StepCosts
+    from specctl.spec.config import SpecDecodeConfig
 
 Key = dict[str, Any]
 BEGINNING = '{"key"'
@@ -30,12 +32,22 @@ TOLD = (
 
 def run_key(order: Order, schedule: Schedule, workload: Workload, runners: Sequence[Runner]) -> Key:
     """What must be the same for blocks of two runs to belong together."""
+    plan = [(each.name, each.k, each.spec) for each in runners]
+    return plan_key(order, schedule, workload, plan) | {"servers": [_server(runner) for runner in runners]}
+
+
+def plan_key(
+    order: Order,
+    schedule: Schedule,
+    workload: Workload,
+    plan: Sequence[tuple[str, int | None, SpecDecodeConfig | None]],
+) -> Key:
+    """`run_key` for servers that do not run yet: names, k and settings of what will be measured."""
     sampling = {name: value for name, value in asdict(schedule.sampling).items() if name != "seed"}
     return {
         "target": order.target,
-        "runners": [[each.name, each.k, None if each.spec is None else each.spec.as_dict()] for each in runners],
+        "runners": [[name, k, None if spec is None else spec.as_dict()] for name, k, spec in plan],
         "prompts": [[prompt.id, _digest(prompt)] for prompt in workload.prompts],
-        "servers": [_server(runner) for runner in runners],
         "concurrency": list(schedule.concurrency),
         "repeats": schedule.repeats,
         "num_prompts": schedule.num_prompts,
@@ -135,6 +147,31 @@ class FileJournal:
         """See `session.Journal`."""
         place = [turn.repeat, turn.concurrency, turn.number, runner]
         self._write({"place": place} | _row(block, turn.jobs))
+
+
+class _Shifted:
+    """One journal for runtimes that are measured one after the other, each alone: the one at this place."""
+
+    def __init__(self, journal: FileJournal, place: int) -> None:
+        self._journal, self._place = journal, place
+
+    def known(self, turn: Turn, runner: int) -> Block | None:
+        """See `session.Journal`."""
+        return self._journal.known(turn, self._place + runner)
+
+    def keep(self, turn: Turn, runner: int, block: Block) -> None:
+        """See `session.Journal`."""
+        self._journal.keep(turn, self._place + runner, block)
+
+
+@contextmanager
+def journal_at(path: Path | None, key: Key, place: int) -> Iterator[Journal | None]:
+    """The journal of the runtime at this place, where there is one to keep."""
+    if path is None:
+        yield None
+        return
+    with FileJournal(path, key) as journal:
+        yield _Shifted(journal, place)
 
 
 def _row(block: Block, jobs: Sequence[Job]) -> dict[str, Any]:

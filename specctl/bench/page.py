@@ -23,10 +23,11 @@ _CLASSES = {"keep": "keep", "drop": "drop", "within noise": "noise"}
 def page(reports: Sequence[Report], titles: Sequence[str] = ()) -> str:
     """One page for one or several reports; `titles` stand above them where there are several."""
     parts = [_report(report, title) for report, title in zip(reports, titles or [""] * len(reports), strict=True)]
+    about = escape(reports[0]["workload"]["target"] or "a report")
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>specctl bench: {escape(reports[0]['workload']['target'] or 'a report')}</title><style>{sheet()}</style></head>"
+        f"<title>specctl bench: {about}</title><style>{sheet()}</style></head>"
     )
     return f"{head}<body><main>{''.join(parts)}</main></body></html>\n"
 

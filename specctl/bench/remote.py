@@ -10,6 +10,7 @@ from typing import Any
 
 from specctl.bench.candidates import BASELINE, named
 from specctl.bench.endpoint import EndpointRunner
+from specctl.bench.journal import journal_at, plan_key
 from specctl.bench.lengths import estimated, stretched
 from specctl.bench.order import Order, Outcome, Servers
 from specctl.bench.outputs import TieRule
@@ -86,13 +87,15 @@ def _one_after_the_other(
     plan: list[tuple[str, int | None, SpecDecodeConfig | None]] = [(BASELINE, None, None)]
     plan += [(each.name, each.k, each.spec) for each in known]
     whole, found = Measured(), []
+    key = plan_key(order, schedule, workload, plan)
     repeats = schedule.repeats
     shared = _Shared(progress, len(plan))
     for place, (name, k, spec) in enumerate(plan):
         with servers.start(spec) as endpoint, ExitStack() as open_ones:
             runner = _runner(name, k, spec, endpoint, tokenize, open_ones)
             found.append(runner)
-            part = measure(schedule, workload, [runner], shared)
+            with journal_at(order.journal, key, place) as journal:
+                part = measure(schedule, workload, [runner], shared, journal=journal)
         repeats = min(repeats, part.repeats)
         whole.blocks |= {(place, level): blocks for (_, level), blocks in part.blocks.items()}
         if part.interrupted:

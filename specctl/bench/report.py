@@ -1,7 +1,7 @@
 """The report for people: tables and sentences made from the JSON shape alone, so that a saved file prints the same.
 
 Tables are lists of text first; `rich` colours them on a terminal. They stay within 100 columns for the usual four
-categories; on a narrower terminal columns that can be spared go first, down to 80 columns.
+categories; on a narrower terminal columns that can be spared go first, down to 60 columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specctl.bench.formats import against_baseline
 from specctl.bench.remarks import NOTHING, count, notes, number, who
 from specctl.bench.results import Report
 
-WIDTH, NARROW = 100, 80
+WIDTH, MIDDLE, NARROW = 100, 80, 60
 MAX_FAILURES = 5
 
 
@@ -38,9 +38,8 @@ class Table:
 def tables(report: Report, width: int = WIDTH) -> list[Table]:
     """The main table, what a draft costs, how fast it could be, then figures by category and by context length."""
     found = [main_table(report), *_cost_table(report), *_bound_table(report)]
-    found += _split_tables(report, "category", 4 if width >= WIDTH else 3)
-    found += _split_tables(report, "context", 4 if width >= WIDTH else 3)
-    return found + _split_tables(report, "turn", 4 if width >= WIDTH else 3)
+    a_table = 4 if width >= WIDTH else 3 if width >= MIDDLE else 2
+    return found + [table for kind in _KINDS for table in _split_tables(report, kind, a_table)]
 
 
 def _bound_table(report: Report) -> list[Table]:
@@ -56,7 +55,7 @@ def main_table(report: Report) -> Table:
         against = against_baseline(report, run)
         rows.append((*who(run), *_figures(run), *_against(run, against)))
         marks.append(_mark(against))
-    return Table("", header, tuple(rows), tuple(marks), spare=("TTFT ms", "accept", "tok/s"))
+    return Table("", header, tuple(rows), tuple(marks), spare=("TTFT ms", "accept", "tok/s", "outputs", "length"))
 
 
 def _figures(run: dict[str, Any]) -> tuple[str, ...]:
@@ -106,7 +105,7 @@ def _cost_table(report: Report) -> list[Table]:
         )
         rows.append((*who(run), *figures, against["decision"] or NOTHING))
         marks.append(_mark(against))
-    table = Table("", header, tuple(rows), tuple(marks), spare=("goodput",))
+    table = Table("", header, tuple(rows), tuple(marks), spare=("goodput", "ms/accepted", "plain ms", "drafting"))
     empty = [name for name in ("goodput", "drafting") if all(cell == NOTHING for cell in _column(table, name))]
     return [_without(table, *empty)] if rows else []
 
@@ -244,7 +243,7 @@ def _lines(table: Table, width: int = WIDTH) -> list[str]:
         cells = [side(cell, width) for side, cell, width in zip(sides, line, widths, strict=True)]
         return gap.join(cells).rstrip()
 
-    title = [table.title] if table.title else []
+    title = wrapped([table.title], width).splitlines()
     return [*title, laid_out(table.header), gap.join("-" * width for width in widths), *map(laid_out, lines[1:])]
 
 
@@ -259,7 +258,7 @@ def _needed(table: Table, gap: str) -> int:
 
 
 def show(report: Report) -> None:
-    """Print the report: coloured by rich and as wide as the terminal (80 to 100 columns), bare elsewhere."""
+    """Print the report: coloured by rich and as wide as the terminal (60 to 100 columns), bare elsewhere."""
     import shutil
     import sys
 

@@ -71,7 +71,9 @@ def _order(
     from specctl.bench.order import Order
 
     typed, promises = split_target(run.target or [], work.goodput or [])
-    servers = urls.servers()
+    servers = urls.servers(engine.real)
+    if servers is not None or engine.real:
+        run.check_in_process(engine.real)
     more = settings.behind_dashes() if engine.real else ()
     own = settings.without_command() if engine.real else settings
     target, given = _settings(own, typed, own.of_release(run.release) | engine.checked_by(), servers is not None)

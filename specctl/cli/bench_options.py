@@ -28,6 +28,8 @@ PRECISION_REPEATS = 30
 # From loading on; a bench without options then ends within two minutes on a slow or busy machine too.
 DEFAULT_LIMIT_S = 105.0
 ALL_LIMIT_S = 240.0
+DEFAULT_TIMEOUT_S = 600.0
+DEFAULT_NEAR_TIE = 0.25
 
 Opt = typer.Option
 Text = str | None
@@ -68,6 +70,27 @@ class RunOptions:
         Text, Opt(metavar="FILE", help="Keep finished blocks here, and go on where an earlier run stopped.")
     ] = None
     quiet: Annotated[bool, Opt("--quiet", "-q", help="No progress.")] = False
+
+    def check_in_process(self, real: bool) -> None:
+        """Raise `UsageError` for options of the bundled runtime beside a server; `real`: an engine that is started."""
+        given = {
+            "--against": self.against,
+            "--device": self.device != "auto",
+            "--dtype": self.dtype != "auto",
+            "--threads": self.threads,
+        }
+        cure = "give the engine's own flags behind --" if real else "set it where the server is started"
+        if not real:
+            given |= {"--methods": self.methods, "--all-methods": self.all_methods, "--draft": self.draft}
+            given["--k"] = self.k != "4"
+        for option, value in given.items():
+            if value:
+                raise UsageError(f"{option} is of the bundled runtime, and a server is measured", help=cure)
+        if real and self.precision is not None:
+            raise UsageError(
+                "--precision needs both sides in turns, and engines are started one after the other",
+                help="give --repeats, or start both and name them with --url and --baseline-url",
+            )
 
     @property
     def most_repeats(self) -> int:
@@ -121,26 +144,32 @@ class UrlOptions:
     tokenizer: Annotated[Text, Opt(metavar="FOLDER", help="Counts tokens where a stream has no usage.")] = None
     endpoint: Annotated[str, Opt(help="chat or completions.")] = "chat"
     extra_body: Annotated[Text, Opt(metavar="JSON", help="More fields for every request.")] = None
-    timeout: Annotated[float, Opt(min=0.1, help="Seconds that a request may take.")] = 600.0
-    near_tie: Annotated[float, Opt(min=0, help="Logits within which a server's outputs may differ.")] = 0.25
+    timeout: Annotated[float, Opt(min=0.1, help="Seconds that a request may take.")] = DEFAULT_TIMEOUT_S
+    near_tie: Annotated[float, Opt(min=0, help="Logits within which a server's outputs may differ.")] = DEFAULT_NEAR_TIE
 
-    def servers(self) -> Servers | None:
-        """The servers to measure; None: the bundled engine. Raises `UsageError` for options that need `--url`."""
+    def servers(self, real: bool) -> Servers | None:
+        """The servers to measure; None: what specctl starts itself, a `real` engine or the bundled runtime.
+
+        Raises `UsageError` for options that need `--url`.
+        """
         from specctl.bench.order import Servers
 
         if self.url is None:
-            self._check_unused()
+            self._check_unused(real)
             return None
         baseline = None if self.baseline_url is None else self._endpoint(self.baseline_url, "--baseline-url")
         return Servers(self._endpoint(self.url, "--url"), baseline, None, self.tokenizer, self.near_tie)
 
-    def _check_unused(self) -> None:
-        given = {
+    def _check_unused(self, real: bool) -> None:
+        given: dict[str, object] = {
             "--baseline-url": self.baseline_url,
             "--model": self.model,
             "--tokenizer": self.tokenizer,
             "--extra-body": self.extra_body,
             "--baseline-api-key": self.baseline_api_key,
+            "--endpoint": None if self.endpoint == "chat" else self.endpoint,
+            "--timeout": None if self.timeout == DEFAULT_TIMEOUT_S else self.timeout,
+            "--near-tie": None if real or self.near_tie == DEFAULT_NEAR_TIE else self.near_tie,
         }
         for option, value in given.items():
             if value is not None:

@@ -6,10 +6,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from specctl.bench.journal import FileJournal
+from specctl.bench.journal import FileJournal, plan_key
 from specctl.bench.pilot import repeats_needed
 from specctl.bench.records import Block, Job, Record
 from specctl.bench.session import Measured, Schedule, Turn, measure, plan_turns, uses_of_a_prompt
@@ -131,3 +132,23 @@ def test_at_one_level_no_prompt_comes_twice_before_all_have_come() -> None:
     schedule = replace(SCHEDULE, repeats=5, concurrency=(1, 2, 4), num_prompts=8)
     assert uses_of_a_prompt(schedule, workload(*["all"] * 40), 5) == 3
     assert uses_of_a_prompt(replace(schedule, concurrency=(1,)), workload(*["all"] * 40), 5) == 1
+
+
+def test_a_first_line_cut_off_begins_anew_and_odd_rows_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_text('{"key": {"se')
+    whole, _ = run(path, {"seed": 0})
+    with path.open("a") as file:
+        file.write('{"place": 7}\n[1]\n{"records": []}\n')
+    again, runners = run(path, {"seed": 0})
+    assert again.blocks == whole.blocks
+    assert [runner.calls for runner in runners] == [0, 0]
+
+
+def test_other_text_under_the_same_name_is_another_run() -> None:
+    order = SimpleNamespace(target="demo", device="cpu", dtype="auto", threads=None)
+    keys = [
+        plan_key(order, SCHEDULE, replace(WORK, prompts=(replace(WORK.prompts[0], **change),)), [])  # type: ignore[arg-type]
+        for change in ({}, {"turns": ("and now?",)}, {"messages": ({"role": "user", "content": "y"},)})
+    ]
+    assert len({str(key) for key in keys}) == 3

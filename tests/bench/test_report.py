@@ -133,7 +133,9 @@ def test_the_workload_describes_prompts_and_answers() -> None:
 def test_a_wrong_output_is_found_and_fails() -> None:
     report = report_of(Steady("baseline", 0.01), Steady("ngram", 0.005, NGRAM, tokens=(7, 5, 9, 2)), levels=(1,))
     [row] = differing(report)
-    assert row["first_divergence"] == {"request": 0, "token": 1, "margin": 0.5, "kind": "real", "unit": "token"}
+    assert row["first_divergence"] == {
+        "request": 0, "turn": 0, "token": 1, "margin": 0.5, "kind": "real", "unit": "token",
+    }  # fmt: skip
     assert row["differences"] == {"real": 8}
     assert "Do not use it: ngram (k=4)" in report["verdict"]["text"]
     told = "ngram (k=4) at concurrency 1, different (8 real of 8 outputs): request p0, token 1, logit margin 0.5."
@@ -180,6 +182,16 @@ def test_text_fits_into_100_columns_and_names_everything() -> None:
         "Keep draft_model (k=4) at every concurrency tested, up to 4",
     ):
         assert expected in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [60, 61, 70, 80, 99, 100])
+def test_a_terminal_gets_what_it_is_wide_for(width: int) -> None:
+    """The verdict's figures stand at every width; what is pasted is never broken."""
+    text = plain(usual(), width).split("To run it:")[0]
+    assert max(map(len, text.splitlines())) <= width
+    header = next(line for line in text.splitlines() if line.startswith("method"))
+    assert all(name in header for name in ("conc", "TPOT ms", "speed-up [95 %]"))
+    assert all(name in text for name in ("coding", "math", "summarization", "writing", "break-even", "of bound"))
 
 
 def test_a_narrow_terminal_gets_80_columns_and_keeps_the_answer() -> None:

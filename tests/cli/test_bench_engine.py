@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from specctl.bench.endpoint import EndpointRunner
+from specctl.bench.records import Block, Job
 from specctl.cli.main import run
 
 ROOT = Path(__file__).parents[2]
@@ -63,3 +66,25 @@ def test_an_engine_that_is_not_here_and_one_too_many(tmp_path: Path, capsys: pyt
     assert run(["bench", "--engine", "vllm", "--url", "localhost:1", *NGRAM]) == 2
     assert "give one of them" in capsys.readouterr().err
     assert run(["bench", "--engine-command", "vllm"]) == 2
+
+
+def test_a_stopped_run_of_engines_goes_on(tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["bench", "demo", "--engine", "vllm", "--engine-command", program, "--engine-log", str(tmp_path / "log")]
+    quick = ["--num-prompts", "4", "--repeats", "1", "--warmup", "0", "--concurrency", "2", *NGRAM]
+    resumed = [*words, *quick, "--resume", str(tmp_path / "journal"), "--output-json", str(tmp_path / "out.json")]
+    asked: list[str] = []
+    send = EndpointRunner.run
+
+    def stopped(self: EndpointRunner, jobs: Sequence[Job], concurrency: int, /) -> Block:
+        if self.name == "ngram" and "stop" not in asked:
+            asked.append("stop")
+            raise KeyboardInterrupt
+        asked.append(self.name)
+        return send(self, jobs, concurrency)
+
+    monkeypatch.setattr(EndpointRunner, "run", stopped)
+    assert run(resumed) == 130
+    assert run(resumed) == 0
+    assert asked == ["baseline", "stop", "ngram"]
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert report["comparison"][0]["pairs"] == 4

@@ -194,6 +194,15 @@ def test_compare_and_report_read_what_bench_wrote(
         (["--min-acceptance-length", "0.2"], 2, "--min-acceptance-length is 0.2"),
         (["--baseline-json", "/nowhere.json"], 3, "cannot read /nowhere.json"),
         (["--request-rate", "0"], 2, "--request-rate is 0"),
+        (["--url", "localhost:9", "--methods", "ngram"], 2, "--methods is of the bundled runtime"),
+        (["--url", "localhost:9", "--k", "2"], 2, "--k is of the bundled runtime"),
+        (["--url", "localhost:9", "--dtype", "float32"], 2, "--dtype is of the bundled runtime"),
+        (["--url", "localhost:9", "--against", "transformers"], 2, "--against is of the bundled runtime"),
+        (["--engine", "vllm", "--threads", "2"], 2, "--threads is of the bundled runtime"),
+        (["--engine", "vllm", "--precision", "0.05"], 2, "--precision needs both sides in turns"),
+        (["--endpoint", "completions"], 2, "--endpoint is about a running server"),
+        (["--timeout", "9"], 2, "--timeout is about a running server"),
+        (["--near-tie", "1"], 2, "--near-tie is about a running server"),
     ],
 )
 def test_wrong_use_is_told_before_anything_runs(
@@ -208,3 +217,21 @@ def test_promises_may_stand_apart(tmp_path: Path, prompts: Callable[..., str]) -
     assert status == 0
     assert report["workload"]["goodput"] == {"tpot": 1000.0, "ttft": 5000.0}
     assert report["runs"][0]["goodput_share"] == 1.0
+
+
+def test_conversations_are_asked_turn_by_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "questions.jsonl"
+    rows = [{"question_id": 81, "category": "writing", "turns": ["one", "two"]}, {"prompt": "x"}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    script = Script()
+    status, report = bench(tmp_path, str(path), script)
+    assert status == 0
+    run_at_1 = report["runs"][0]
+    assert (run_at_1["requests"], report["workload"]["requests"]) == (3, 3)
+    assert {name: each["requests"] for name, each in run_at_1["by_turn"].items()} == {"1": 2, "2": 1}
+    assert max(len(body["messages"]) for body in script.requests) == 3
+    printed = capsys.readouterr().out
+    assert "1 further turn" in printed
+    assert "TTFT of server at concurrency 1 is" in printed
+    status, report = bench(tmp_path, str(path), Script(), "--max-turns", "1")
+    assert (status, report["workload"]["requests"], report["runs"][0]["by_turn"]) == (0, 2, {})
