@@ -40,7 +40,8 @@ def _is_medusa(config: Mapping[str, Any], names: Collection[str]) -> bool:
 
 
 def _eagle(config: Mapping[str, Any], names: Collection[str], architecture: str) -> str | None:
-    if any(name.startswith("midlayer.") for name in names) or "d2t" in names or "t2d" in names:
+    # A norm of its own for the state inside the first layer: the layers may be numbered like any model's.
+    if any(name.startswith("midlayer.") for name in names) or {"d2t", "t2d", "layers.0.hidden_norm.weight"} & {*names}:
         return "eagle3"
     if any(key in config for key in _EAGLE3_KEYS) or "Eagle3" in architecture:
         return "eagle3"

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from specctl.errors import SpecctlError
 from specctl.runtime.acceptance import Coupled, Standard, Verifier, first_token
-from specctl.runtime.adjust import check_possible, make_adjustment
+from specctl.runtime.adjust import check_possible
+from specctl.runtime.admission import check_prompt, make_sequence
 from specctl.runtime.batch import Batch, make_batch, scores_prompt
 from specctl.runtime.draft import NO_DRAFT, Draft, Proposer, SharesCache
 from specctl.runtime.draft_length import DraftLength, Fixed
@@ -34,7 +35,6 @@ from specctl.runtime.scheduler import BLOCK, Chunk, Scheduler, blocks, make_limi
 from specctl.runtime.sequence import Sequence
 from specctl.runtime.stats import SpecStats, StepTimes
 from specctl.runtime.target import Target
-from specctl.runtime.text import TextStream
 from specctl.runtime.verify import Outcome
 
 log = logging.getLogger("specctl.runtime")
@@ -151,32 +151,11 @@ class Engine:
 
     def add(self, request: Request) -> None:
         """Queue a request; raises SpecctlError for a prompt that the target cannot take or an id that already runs."""
-        self._check(request)
-        seed = request_seed(self._options.seed, request.id, request.sampling.seed)
-        prompt, target, sampling = list(request.prompt_token_ids), self.target, request.sampling
-        decode = partial(target.decode, skip_special_tokens=sampling.skip_special_tokens)
-        text = TextStream(decode, sampling.stop, sampling.include_stop)
-        grammar = target.grammars.start(sampling.grammar) if sampling.grammar else None
-        adjustment = make_adjustment(
-            sampling, prompt, target.eos_token_ids, target.vocab_size, target.model.device, grammar
-        )
-        self._scheduler.add(Sequence(request, prompt, self._verifier.randomness(seed), text, adjustment, grammar))
-
-    def _check(self, request: Request) -> None:
-        prompt = request.prompt_token_ids
-        if not prompt:
-            raise SpecctlError("the prompt is empty", help="give at least one token")
-        if len(prompt) >= self.max_model_len:
-            raise SpecctlError(
-                f"the prompt has {len(prompt)} tokens; with max_model_len {self.max_model_len} it may have "
-                f"{self.max_model_len - 1}, so that one new token fits",
-                help="shorten the prompt, or raise max_model_len where the target's own context allows it",
-            )
-        wrong = next((token for token in prompt if not 0 <= token < self.target.vocab_size), None)
-        if wrong is not None:
-            raise SpecctlError(f"token id {wrong} is not in the target's vocabulary of {self.target.vocab_size}")
+        check_prompt(request.prompt_token_ids, self.target.vocab_size, self.max_model_len)
         if self._scheduler.find(request.id) is not None:
             raise SpecctlError(f"a request with the id {request.id!r} is already running", help="give each its own id")
+        seed = request_seed(self._options.seed, request.id, request.sampling.seed)
+        self._scheduler.add(make_sequence(request, self.target, self._verifier.randomness(seed)))
 
     def abort(self, request_id: str) -> bool:
         """Drop a request at once and free its slot; False where no such request is waiting or running."""

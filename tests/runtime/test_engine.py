@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,17 @@ from tests.runtime.kit import EOS, ask, byte_tokenizer, run
 
 @pytest.mark.parametrize(
     ("prompt", "says"),
-    [([], "empty"), ([1] * 96, "95"), ([1, 258], "258"), ([-1], "-1")],
+    [
+        ([], "empty"),
+        ([1] * 96, "95"),
+        ([1, 258], "258"),
+        ([-1], "-1"),
+        ([1.5], r"1\.5"),
+        (["a"], "'a'"),
+        ("abc", "str"),
+    ],
 )
-def test_prompts_that_cannot_run_are_refused(prompt: list[int], says: str, exact: Callable[..., Target]) -> None:
+def test_prompts_that_cannot_run_are_refused(prompt: Any, says: str, exact: Callable[..., Target]) -> None:
     engine = Engine(exact(), None, EngineOptions())
     with pytest.raises(SpecctlError, match=says):
         engine.add(ask("x", prompt))

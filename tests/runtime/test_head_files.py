@@ -139,6 +139,19 @@ def test_every_layout_names_the_config_of_another_target(
         ({"hidden_size": None}, "no whole number under hidden_size"),
         ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope type 'dynamic'"),
         ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": "2,1,0"}}, "list of whole numbers"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": []}}, "list of whole numbers"),
+        ({"eagle_config": "none"}, "eagle_config is 'none'; wanted an object"),
+        ({"eagle_config": {"use_aux_hidden_state": "no"}}, "use_aux_hidden_state is 'no'; wanted true or false"),
+        ({"norm_before_residual": "false"}, "norm_before_residual is 'false'; wanted true or false"),
+        ({"norm_output": 1}, "norm_output is 1; wanted true or false"),
+        ({"draft_vocab_size": 50}, "draft_vocab_size is 50; the head's matrix scores 100 tokens"),
+        ({"num_hidden_layers": True}, "num_hidden_layers is True"),
+        ({"num_hidden_layers": 2**70}, "num_hidden_layers is 1180591620717411303424; the weights hold 15 tensors"),
+        ({"rope_theta": 2**70 * 10**20}, "rope_theta"),
+        ({"rope_theta": -1.0}, r"rope_theta is -1\.0; wanted"),
+        ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
+        ({"partial_rotary_factor": 1.5}, r"partial_rotary_factor is 1\.5"),
+        ({"head_dim": 0}, "head_dim is 0"),
     ],
 )
 def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callable[..., Target], tmp_path: Path) -> None:
@@ -147,6 +160,59 @@ def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callabl
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(SpecctlError, match=says):
         make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+
+
+def test_what_a_head_cannot_use_is_named(exact: Callable[..., Target], tmp_path: Path) -> None:
+    def notes(kind: str, more: dict[str, Tensor]) -> tuple[str, ...]:
+        made = make_head(kind, exact(), tmp_path / kind)
+        tensors = load_file(made.folder / "model.safetensors") | more
+        save_file(tensors, made.folder / "model.safetensors")
+        spec = SpecDecodeConfig(made.method, 3, model=str(made.folder))
+        return make_engine(exact(), spec, EngineOptions(1)).proposer.notes  # type: ignore[union-attr]
+
+    odd = {"layers.7.odd.weight": torch.ones(2)}
+    for kind in ("eagle", "eagle3", "peagle", "medusa-merged", "mlp-speculator", "dflash"):
+        assert notes(kind, {}) == ()
+        told = notes(kind, odd)
+        assert len(told) == 1
+        assert f"{tmp_path / kind} holds tensors that its layout does not know" in told[0]
+        assert "layers.7.odd.weight" in told[0]
+    assert notes("medusa-merged", {"model.norm.weight": torch.ones(2), "lm_head.weight": torch.ones(2)}) == ()
+    for norm in ("norm.weight", "layers.0.input_layernorm.weight", "pre_lm_head_layernorm.weight"):
+        with pytest.raises(SpecctlError, match=f"EAGLE-2 do not have: tensor '{norm}'"):
+            notes("eagle", {"embed_tokens.weight": torch.ones(258, WIDTH), norm: torch.ones(WIDTH)})
+    with pytest.raises(DamagedError, match=r"'layers\.0\.self_attn\.o_proj\.bias' is \[3\], wanted \[32\]"):
+        notes("eagle", {"layers.0.self_attn.o_proj.bias": torch.ones(3)})
+    with pytest.raises(MissingError, match=r"no tensor 'layers\.0\.self_attn\.q_proj\.bias'"):
+        notes("eagle", {"layers.0.self_attn.k_proj.bias": torch.ones(16)})
+    with pytest.raises(DamagedError, match=r"embed_tokens\.weight has 200 rows; the target has 258"):
+        notes("eagle3", {"embed_tokens.weight": torch.ones(200, WIDTH)})
+
+
+@pytest.mark.parametrize("stated", [-1, "x", [1], 1.5])
+def test_a_bad_count_of_prediction_layers_is_named(stated: Any, exact: Callable[..., Target], tmp_path: Path) -> None:
+    made = make_head("mtp-mimo", exact(), tmp_path / "head")
+    path = made.folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_nextn_predict_layers": stated}))
+    with pytest.raises(DamagedError, match="num_nextn_predict_layers is"):
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("medusa-vllm", "blocks.1.layers.0.weight"),
+        ("medusa-merged", "medusa_head.1.0.linear.weight"),
+        ("medusa-vllm-mapped", "lm_heads.2.weight"),
+    ],
+)
+def test_a_head_missing_between_others_is_named(
+    kind: str, name: str, exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    made = make_head(kind, exact(), tmp_path / "head")
+    break_tensor(made.folder, name, lambda _: None)
+    with pytest.raises(MissingError, match=f"no tensor '{name}'"):
+        make_engine(exact(), SpecDecodeConfig(made.method, 1, model=str(made.folder)), EngineOptions(1))
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -101,21 +101,21 @@ def read_layer(
         by_head = query_weight.view(shape.num_heads, 2, shape.head_dim, width)
         query_weight, gate = by_head[:, 0].reshape(query, width), by_head[:, 1].reshape(query, width)
     keys_values = [weights.get(f"{attention}{name}.weight", pairs, width) for name in ("k_proj", "v_proj")]
-    gates = [mlp + name for name in ("gate_proj", "up_proj")]
+    gates, biases = [mlp + name for name in ("gate_proj", "up_proj")], (query, pairs, pairs)
     return LayerWeights(
         attention_norm=None
         if input_norm is None
         else weights.get(f"{prefix}{input_norm}.weight", hidden) + norm_offset,
         qkv=torch.cat([query_weight, *keys_values]),
-        qkv_bias=weights.joined_or_none(*(f"{attention}{name}.bias" for name in ("q_proj", "k_proj", "v_proj"))),
+        qkv_bias=weights.stacked({f"{attention}{name}_proj.bias": n for name, n in zip("qkv", biases, strict=True)}),
         qk_norm=_qk_norm(weights, attention, shape, norm_offset),
         output=weights.get(attention + "o_proj.weight", hidden, query),
-        output_bias=weights.find(attention + "o_proj.bias"),
+        output_bias=weights.find(attention + "o_proj.bias", hidden),
         mlp_norm=weights.get(prefix + "post_attention_layernorm.weight", hidden) + norm_offset,
         gate_up=torch.cat([weights.get(f"{name}.weight", inner, hidden) for name in gates]),
-        gate_up_bias=weights.joined_or_none(*(name + ".bias" for name in gates)),
+        gate_up_bias=weights.stacked({f"{name}.bias": inner for name in gates}),
         down=weights.get(mlp + "down_proj.weight", hidden, inner),
-        down_bias=weights.find(mlp + "down_proj.bias"),
+        down_bias=weights.find(mlp + "down_proj.bias", hidden),
         output_gate=gate,
     )
 

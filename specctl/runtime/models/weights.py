@@ -5,6 +5,7 @@ files that torch pickled, read without running any code in them.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ class Weights:
         self.dtype = dtype
         self.device = device
         self._unpickled: dict[str, Tensor] = {}
+        self._read_once: set[str] = set()
         self._all_finite = pickles  # a head is small enough to look at every value
         pickled = [folder / name for name in PICKLES if (folder / name).is_file()]
         if pickles and pickled and not has_safetensors(folder):
@@ -46,6 +48,10 @@ class Weights:
     def names(self) -> list[str]:
         """The names of all tensors, in order."""
         return sorted(self._files)
+
+    def unread(self) -> list[str]:
+        """The names of the tensors that nobody has asked for, in order."""
+        return [name for name in self.names() if name not in self._read_once]
 
     def get(self, name: str, *shape: int | None) -> Tensor:
         """The tensor ``name``; raises MissingError with the folder and some names it has, DamagedError for another
@@ -99,6 +105,7 @@ class Weights:
                 help=f"it holds {len(self._files)} tensors, such as {', '.join(sorted(self._files)[:3])}; "
                 "is this the model that its config.json describes?",
             )
+        self._read_once.add(name)
         if name in self._unpickled:
             return self._unpickled[name]
         path = self._files[name]
@@ -122,13 +129,13 @@ class Weights:
         """The tensor ``name``, or None where the checkpoint has none."""
         return self.get(name, *shape) if name in self else None
 
-    def joined(self, *names: str) -> Tensor:
-        """The tensors ``names``, one under the other."""
-        return torch.cat([self.get(name) for name in names])
-
-    def joined_or_none(self, *names: str) -> Tensor | None:
-        """As `joined`, or None where the first of them is absent."""
-        return self.joined(*names) if names[0] in self else None
+    def stacked(self, sizes: Mapping[str, int]) -> Tensor | None:
+        """The vectors named in ``sizes`` with their lengths, one behind the other; None where the checkpoint has none
+        of them.
+        """
+        if not any(name in self for name in sizes):
+            return None
+        return torch.cat([self.get(name, size) for name, size in sizes.items()])
 
 
 def _files(folder: Path) -> list[Path]:

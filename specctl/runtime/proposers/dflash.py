@@ -52,7 +52,9 @@ class DFlashProposer:
         head = load_dflash(files, method.target_layer_ids, method.mask_token_id)
         most = head.block_size - 1
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", head.vocabulary)
-        return cls(head, drafted_tokens(spec, most, most), slots, picker)
+        proposer = cls(head, drafted_tokens(spec, most, most), slots, picker)
+        proposer.notes = files.unused("t2d", "verifier_", "rotary_emb.")
+        return proposer
 
     @property
     def num_speculative_tokens(self) -> int:

@@ -15,6 +15,9 @@ from specctl.runtime.target import Target
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import Eagle, Eagle3
 
+# Copies of the target's own, and what training alone reads.
+_UNREAD = ("t2d", "lm_head.", "embed_tokens.", "verifier_", "rotary_emb.", "layers.0.self_attn.rotary_emb.")
+
 
 def _open(spec: SpecDecodeConfig, target: Target, slots: Slots) -> HeadFiles:
     assert spec.model is not None, "a spec of this method names its head"
@@ -34,10 +37,13 @@ class EagleProposer(RecurrentHeadProposer):
                 "parallel_drafting of an EAGLE-1 head does not run on the bundled runtime",
                 help="leave it out; the head chains its tokens",
             )
-        head = load_eagle(_open(spec, target, slots))
+        files = _open(spec, target, slots)
+        head = load_eagle(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
-        k = drafted_tokens(spec, MAX_DRAFTED)
-        return cls(head, k, slots, picker, make_shape(spec, k))
+        k = drafted_tokens(spec, MAX_DRAFTED, files.proposed_tokens)
+        proposer = cls(head, k, slots, picker, make_shape(spec, k))
+        proposer.notes = files.unused(*_UNREAD)
+        return proposer
 
 
 class Eagle3Proposer(RecurrentHeadProposer):
@@ -63,10 +69,14 @@ class Eagle3Proposer(RecurrentHeadProposer):
                     help="leave out the tree",
                 )
             mask = load_stand_ins(files, head)
-            return ParallelHeadProposer(head, k, slots, picker, *mask)
+            parallel = ParallelHeadProposer(head, k, slots, picker, *mask)
+            parallel.notes = files.unused(*_UNREAD)
+            return parallel
         if method.parallel_drafting:
             raise SpecctlError(
                 f"parallel_drafting is set, but {files.folder} has no tensor 'mask_hidden'",
                 help="leave parallel_drafting out; this head chains its tokens",
             )
-        return cls(head, k, slots, picker, make_shape(spec, k))
+        proposer = cls(head, k, slots, picker, make_shape(spec, k))
+        proposer.notes = files.unused(*_UNREAD)
+        return proposer

@@ -29,10 +29,13 @@ class MedusaProposer(LastStateProposer):
         Raises SpecctlError and its kin for heads that are absent, damaged, for another target, or fewer than asked for.
         """
         assert spec.model is not None, "a spec of this method names its heads"
-        heads = load_medusa(open_head(spec.model, target.model, slots.max_len, spec.method.name))
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
+        heads = load_medusa(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", heads.vocabulary)
         k = drafted_tokens(spec, heads.count, (spec.tree and spec.tree.depth) or heads.count)
-        return cls(heads, k, picker, make_shape(spec, k))
+        proposer = cls(heads, k, picker, make_shape(spec, k))
+        proposer.notes = files.unused("model.", "lm_head.")  # a merged checkpoint holds its target too
+        return proposer
 
     def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
         step = 0

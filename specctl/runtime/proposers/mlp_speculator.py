@@ -28,10 +28,14 @@ class MlpSpeculatorProposer(LastStateProposer):
         is absent, damaged, for another target, or of fewer steps than asked for.
         """
         assert spec.model is not None, "a spec of this method names its checkpoint"
-        head = load_mlp_speculator(open_head(spec.model, target.model, slots.max_len, spec.method.name))
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
+        head = load_mlp_speculator(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         k = drafted_tokens(spec, head.count, (spec.tree and spec.tree.depth) or head.count)
-        return cls(head, k, picker, make_shape(spec, k))
+        proposer = cls(head, k, picker, make_shape(spec, k))
+        tied = ("", "speculator.") if files.config.get("tie_weights") else ()  # one step's tensors serve all
+        proposer.notes = files.unused(*tied)
+        return proposer
 
     def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:
         step = 0

@@ -7,7 +7,7 @@ masks, attends to all of them and to the whole of itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -70,12 +70,12 @@ def load_dflash(files: HeadFiles, taps: Sequence[int] | None, mask: int | None) 
 
     Raises MissingError or DamagedError for a config or tensors that are absent or do not fit.
     """
-    raw, weights = files.config, files.weights
-    inner = raw.get("transformer_layer_config")
-    text = inner if isinstance(inner, Mapping) else raw
+    weights, text = files.weights, files.layers
     config = files.layer_config(text)
     if "sliding_attention" in (text.get("layer_types") or []):
         raise files.refuse("layers with a sliding window do not run here")
+    if (kind := files.config.get("projector_type", "dflash")) != "dflash":
+        raise files.refuse(f"projector_type is {kind!r}; only 'dflash' runs here")
     width, num_layers = config.hidden_size, files.num_layers(text)
     hidden_layers = _taps(files, taps)
     shape = files.shape(config, num_layers)
@@ -92,16 +92,36 @@ def load_dflash(files: HeadFiles, taps: Sequence[int] | None, mask: int | None) 
     found = files.mask_token_id if mask is None else mask
     if found is None or not 0 <= found < embedding.shape[0]:
         raise files.refuse(f"the mask token is {found}; wanted an id below {embedding.shape[0]}", "set mask_token_id")
-    block = files.number(raw, "block_size")
+    block = files.number({"block_size": _block_size(files)}, "block_size")
     return DFlashHead(hidden_layers, stack, (embedding, head, vocabulary), fusion, norms, found, block)
 
 
+def _block_size(files: HeadFiles) -> Any:
+    """Newer checkpoints keep it among their own keys."""
+    return files.config.get("block_size", files.part("dflash_config").get("block_size"))
+
+
+def _spread(num_layers: int, count: int) -> list[int]:
+    """The layers whose output z-lab's own code reads where a config names none."""
+    if count <= 1:
+        return [num_layers // 2]
+    return [round(1 + i * (num_layers - 4) / (count - 1)) for i in range(count)]
+
+
 def _taps(files: HeadFiles, override: Sequence[int] | None) -> tuple[int, ...]:
-    """In layers passed; checkpoint and setting name the layer whose output is meant, one less."""
-    own: Any = files.config.get("dflash_config")
-    ids = override or (own.get("target_layer_ids") if isinstance(own, Mapping) else None)
-    if not isinstance(ids, (list, tuple)) or not ids or not all(isinstance(each, int) for each in ids):
-        raise files.refuse(f"dflash_config.target_layer_ids is {ids!r}; wanted a list of whole numbers")
-    taps = tuple(each + 1 for each in ids)
+    """In layers passed, as the speculators layout counts; z-lab's and the setting name the layer whose output is meant,
+    one less.
+    """
+    own, stated = files.part("dflash_config").get("target_layer_ids"), files.config.get("aux_hidden_state_layer_ids")
+    passed = override is None and own is None and stated is not None
+    ids = stated if passed else override or own
+    if ids is None and "fc.weight" in files.weights:
+        ids = _spread(
+            files.target.num_layers, files.weights.stored("fc.weight").shape[-1] // files.target.embedding.shape[1]
+        )
+    if not isinstance(ids, (list, tuple)) or not ids or not all(type(each) is int for each in ids):
+        name = "aux_hidden_state_layer_ids" if passed else "dflash_config.target_layer_ids"
+        raise files.refuse(f"{name} is {ids!r}; wanted a list of whole numbers")
+    taps = tuple(ids) if passed else tuple(each + 1 for each in ids)
     check_layers(taps, files.target.num_layers, f"the draft {files.folder}")
     return taps

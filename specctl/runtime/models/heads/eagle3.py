@@ -7,9 +7,8 @@ each behind its own norm. 3.1 norms each tapped state before the fusion, and han
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -103,16 +102,15 @@ def load_eagle3(files: HeadFiles, taps: Sequence[int] | None = None) -> Eagle3He
     """``taps`` override the checkpoint's own. Raises MissingError or DamagedError for tensors that are absent or do not
     fit, SpecctlError for taps that could mean two things.
     """
-    raw, weights = files.config, files.weights
-    inner = raw.get("transformer_layer_config")
-    config = files.layer_config(inner if isinstance(inner, Mapping) else raw)
+    weights = files.weights
+    config = files.layer_config(files.layers)
     width = config.hidden_size
     first = "midlayer." if "midlayer.self_attn.q_proj.weight" in weights else "layers.0."
-    stated = files.num_layers(inner if isinstance(inner, Mapping) else raw)
+    stated = files.num_layers(files.layers)
     shape = files.shape(config, stated)
     layers = _layers(weights, first, shape, stated)
     head = weights.finite("lm_head.weight", None, width)
-    hidden_layers = tap_layers(files, taps) if _tapped(raw) else (FINAL,)
+    hidden_layers = tap_layers(files, taps) if _tapped(files) else (FINAL,)
     stack = files.stack(config, shape, layers, [head])
     return Eagle3Head(
         hidden_layers,
@@ -121,7 +119,7 @@ def load_eagle3(files: HeadFiles, taps: Sequence[int] | None = None) -> Eagle3He
         head,
         draft_vocabulary(files, head.shape[0]),
         _fusion(files, len(hidden_layers), width, shape.norm_eps),
-        _parts(raw, weights, first, width),
+        _parts(files, first, width),
     )
 
 
@@ -146,9 +144,11 @@ def _layers(weights: Weights, first: str, shape: StackShape, count: int) -> list
     return layers
 
 
-def _tapped(config: Mapping[str, Any]) -> bool:
-    nested = config.get("eagle_config")
-    return not isinstance(nested, Mapping) or nested.get("use_aux_hidden_state", True) is not False
+def _tapped(files: HeadFiles) -> bool:
+    used = files.part("eagle_config").get("use_aux_hidden_state")
+    if used is not None and not isinstance(used, bool):
+        raise files.refuse(f"use_aux_hidden_state is {used!r}; wanted true or false")
+    return used is not False
 
 
 def _fusion(files: HeadFiles, num_taps: int, width: int, eps: float) -> Fusion:
@@ -167,18 +167,18 @@ def _fusion(files: HeadFiles, num_taps: int, width: int, eps: float) -> Fusion:
     )
 
 
-def _parts(config: Mapping[str, Any], weights: Weights, first: str, width: int) -> Eagle3Weights:
+def _parts(files: HeadFiles, first: str, width: int) -> Eagle3Weights:
     """The switches mean different things in different layouts: `norm_output` of a checkpoint without per-piece norms
     only says that the norm before the vocabulary head exists; vLLM takes a missing `norm_before_residual` as true for
     the speculators layout, but as false for its parallel heads.
     """
-    kind = config.get("speculators_model_type")
+    weights, kind = files.weights, files.config.get("speculators_model_type")
     speculators = kind is not None
     newer = speculators or "fc_norm.0.weight" in weights
     return Eagle3Weights(
         token_norm=weights.get(f"{first}input_layernorm.weight", width),
         state_norm=weights.get(f"{first}hidden_norm.weight", width),
         norm=weights.get("norm.weight", width),
-        normed_residual=bool(config.get("norm_before_residual", speculators and kind != PARALLEL)),
-        feeds_normed=newer and bool(config.get("norm_output", False)),
+        normed_residual=files.flag("norm_before_residual", speculators and kind != PARALLEL),
+        feeds_normed=files.flag("norm_output", False) and newer,
     )

@@ -23,6 +23,7 @@ from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 
 _SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
+_LARGEST = 1e30
 OTHER_TARGET = "this is the head of another target"
 _OPTIONAL = (
     "num_key_value_heads",
@@ -63,20 +64,51 @@ class HeadFiles:
     def number(self, config: Mapping[str, Any], key: str) -> int:
         """The whole number of at least 1 under ``key``; raises DamagedError for anything else."""
         value = config.get(key)
-        if not isinstance(value, int) or value < 1:
+        if not _whole(value) or value < 1:
             raise self.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
-        return value
+        return int(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """The switch under ``key``; raises DamagedError for anything but true, false and null."""
+        value = self.config.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refuse(f"{key} is {value!r}; wanted true or false")
+        return default if value is None else value
+
+    def part(self, key: str) -> Mapping[str, Any]:
+        """The object under ``key``, empty where there is none; raises DamagedError for anything else."""
+        value = self.config.get(key)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.refuse(f"{key} is {value!r}; wanted an object")
+        return value or {}
+
+    @property
+    def layers(self) -> Mapping[str, Any]:
+        """The part of the config that describes the layers: the speculators layout keeps it apart."""
+        return self.part("transformer_layer_config") or self.config
 
     def num_layers(self, config: Mapping[str, Any]) -> int:
         """Layers that ``config`` states; one where it says nothing."""
-        return self.number(config, "num_hidden_layers") if "num_hidden_layers" in config else 1
+        stated = self.number(config, "num_hidden_layers") if "num_hidden_layers" in config else 1
+        held = len(self.weights.names())
+        if stated > max(1, held):
+            raise self.refuse(f"num_hidden_layers is {stated}; the weights hold {held} tensors in all")
+        return stated
+
+    def unused(self, *harmless: str) -> tuple[str, ...]:
+        """A note on tensors that nothing has read; ``harmless``: beginnings of names that may go unread."""
+        idle = [name for name in self.weights.unread() if not name.startswith(harmless)]
+        if not idle:
+            return ()
+        named = ", ".join(idle[:3]) + (f" and {len(idle) - 3} more" if len(idle) > 3 else "")
+        return (f"{self.folder} holds tensors that its layout does not know and that are not used: {named}",)
 
     def layer_config(self, config: Mapping[str, Any]) -> LlamaConfig:
         """The sizes and rotations in ``config`` under the names of a current transformers config.
 
         Heads often state the context they were trained on; positions beyond it are served all the same.
         """
-        absent = [key for key in _SIZES if not isinstance(config.get(key), int)]
+        absent = [key for key in _SIZES if not _whole(config.get(key))]
         if absent:
             raise self.refuse(f"no whole number under {', '.join(absent)}")
         keys = {key: config[key] for key in (*_SIZES, *_OPTIONAL) if config.get(key) is not None}
@@ -84,10 +116,26 @@ class HeadFiles:
             made = LlamaConfig(**keys)
         except Exception as error:  # transformers checks types and rotations in its own ways
             raise self.refuse(f"transformers does not take its sizes: {error}") from error
-        kind = (made.rope_parameters or {}).get("rope_type", "default")
+        self._check_numbers(made, config)
+        return made
+
+    def _check_numbers(self, made: LlamaConfig, config: Mapping[str, Any]) -> None:
+        """What transformers takes, though no model can have been trained with it."""
+        rope = made.rope_parameters or {}
+        kind = rope.get("rope_type", "default")
         if kind not in ROPE_TYPES:
             raise self.refuse(f"rope type {kind!r} does not run here; {', '.join(ROPE_TYPES)} do")
-        return made
+        theta, eps = rope.get("rope_theta"), made.rms_norm_eps
+        if isinstance(theta, bool) or not isinstance(theta, int | float) or not 1 < theta < _LARGEST:
+            raise self.refuse(f"rope_theta is {theta!r}; wanted a number above 1")
+        factor = rope.get("partial_rotary_factor", 1.0)
+        if not 0 < factor <= 1:
+            raise self.refuse(f"partial_rotary_factor is {factor!r}; wanted a share above 0, at most 1")
+        if not 0 < eps < 1:
+            raise self.refuse(f"rms_norm_eps is {eps!r}; wanted a small number above 0")
+        dim = config.get("head_dim")
+        if dim is not None and dim < 1:
+            raise self.refuse(f"head_dim is {dim!r}; wanted a whole number of at least 1")
 
     def shape(self, config: LlamaConfig, num_layers: int) -> StackShape:
         """The sizes of a stack of ``num_layers`` layers with full attention."""
@@ -108,7 +156,10 @@ class HeadFiles:
         """The head's own embedding [vocab, width] under one of ``names``, else the target's."""
         for name in names:
             if name in self.weights:
-                return self.weights.finite(name, None, width)
+                own = self.weights.finite(name, None, width)
+                if len(own) < self.target.vocab_size:
+                    raise self.refuse(f"{name} has {len(own)} rows; the target has {self.target.vocab_size} tokens")
+                return own
         if self.target.embedding.shape[1] != width:
             raise self.refuse(
                 f"the head is {width} wide and has no embedding of its own; the target's is "
@@ -116,6 +167,10 @@ class HeadFiles:
                 help=OTHER_TARGET,
             )
         return self.target.embedding
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def open_head(name: str, target: Model, positions: int, method: str) -> HeadFiles:
@@ -144,6 +199,10 @@ def open_head(name: str, target: Model, positions: int, method: str) -> HeadFile
 
 def draft_vocabulary(files: HeadFiles, size: int) -> Tensor | None:
     """Target ids [size] of a reduced draft vocabulary, from the offsets ``d2t``; None where it is the target's own."""
+    for key in ("draft_vocab_size", "truncated_vocab_size"):
+        stated = files.config.get(key)
+        if stated is not None and stated != size:
+            raise files.refuse(f"{key} is {stated!r}; the head's matrix scores {size} tokens")
     if "d2t" not in files.weights:
         if size > files.target.vocab_size:
             raise files.refuse(f"the head scores {size} tokens, the target has {files.target.vocab_size}")

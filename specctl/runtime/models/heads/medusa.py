@@ -82,19 +82,20 @@ def _block(weights: Weights, prefix: str, width: int) -> Block:
 def _vllm(files: HeadFiles, weights: Weights, prefix: str, width: int) -> MedusaHeads:
     """``token_map`` lists the target ids of a reduced vocabulary; one ``lm_head`` may serve all heads."""
     names = set(weights.names())
-    count = _count(names, prefix + "blocks.{}.layers.0.weight")
+    numbered = {name.removeprefix(f"{prefix}blocks.").partition(".")[0] for name in names if "blocks." in name}
+    count = 1 + max(int(part) for part in numbered if part.isdigit())
     blocks = [
         [
             _block(weights, f"{prefix}blocks.{h}.layers.{i}.", width)
-            for i in range(_count(names, f"{prefix}blocks.{h}.layers." + "{}.weight"))
+            for i in range(max(1, _count(names, f"{prefix}blocks.{h}.layers." + "{}.weight")))
         ]
         for h in range(count)
     ]
     shared = weights.find(f"{prefix}lm_head.weight", None, width)
-    heads = [
-        weights.finite(f"{prefix}lm_heads.{h}.weight", None, width) if shared is None else shared for h in range(count)
-    ]
-    size = heads[0].shape[0]
+    first = weights.finite(f"{prefix}lm_heads.0.weight", None, width) if shared is None else shared
+    size = first.shape[0]
+    others = [f"{prefix}lm_heads.{h}.weight" for h in range(1, count)]
+    heads = [first, *(weights.finite(name, size, width) if shared is None else shared for name in others)]
     if f"{prefix}token_map" in names:
         vocabulary = weights.integers(f"{prefix}token_map", size)
         if bool(((vocabulary < 0) | (vocabulary >= files.target.vocab_size)).any()):

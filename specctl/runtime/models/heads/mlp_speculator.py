@@ -64,8 +64,8 @@ def load_mlp_speculator(files: HeadFiles) -> MlpSpeculatorHead:
     hidden = files.target.embedding.shape[1]
     if width != hidden:
         raise files.refuse(f"emb_dim is {width}, the target's hidden size is {hidden}", "this is for another target")
-    inner = raw.get("inner_dim") or width
-    tied = bool(raw.get("tie_weights", False))
+    inner = files.number(raw, "inner_dim") if raw.get("inner_dim", 0) != 0 else width
+    tied = files.flag("tie_weights", False)
     prefix = "speculator." if any(name.startswith("speculator.") for name in files.weights.names()) else ""
     steps = []
     for i in range(count):
@@ -81,4 +81,4 @@ def load_mlp_speculator(files: HeadFiles) -> MlpSpeculatorHead:
                 get(f"{prefix}head.{same}.weight", vocab, inner),
             )
         )
-    return MlpSpeculatorHead(steps, inner, bool(raw.get("scale_input", False)))
+    return MlpSpeculatorHead(steps, inner, files.flag("scale_input", False))

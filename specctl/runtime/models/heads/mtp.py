@@ -87,8 +87,7 @@ def load_mtp(files: HeadFiles) -> tuple[list[MtpHead], tuple[str, ...]]:
     Raises SpecctlError for a folder without such layers or with a kind of layer that the target does not have,
     MissingError or DamagedError for tensors that are absent or do not fit.
     """
-    nested = files.config.get("text_config")
-    raw = {**files.config, **(nested if isinstance(nested, dict) else {})}
+    raw = {**files.config, **files.part("text_config"), **files.part("transformer_layer_config")}
     num_layers = files.num_layers(raw)
     found = find_layers(raw, files.weights.names(), num_layers, str(files.folder))
     names = [found.layout.names(num_layers, index) for index in range(found.count)]

@@ -74,6 +74,17 @@ LAYOUTS = (
         gated=True,
         norm_offset=1.0,
     ),
+    # The export of speculators: the tensors of qwen3_next under other names.
+    MtpLayout(
+        "speculators",
+        "mtp_layers.{i}.token_layernorm.weight",
+        "mtp_layers.{i}.hidden_layernorm.weight",
+        "mtp_layers.{i}.input_proj.weight",
+        "mtp_layers.{i}.",
+        "mtp_layers.{i}.final_layernorm.weight",
+        gated=True,
+        norm_offset=1.0,
+    ),
     MtpLayout(
         "mimo",
         "model.mtp_layers.{i}.token_layernorm.weight",
@@ -121,6 +132,8 @@ def find_layers(raw: Mapping[str, Any], stored: Collection[str], num_layers: int
     """
     key = next((key for key in COUNT_KEYS if key in raw), None)
     stated = raw[key] if key else None
+    if stated is not None and (type(stated) is not int or stated < 0):
+        raise DamagedError(f"{folder}/config.json: {key} is {stated!r}; wanted a whole number")
     for layout in LAYOUTS:
         found = layout.count(stored, num_layers)
         if found:

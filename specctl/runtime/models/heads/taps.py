@@ -5,8 +5,7 @@ is (SpecForge, SGLang), which is one less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from specctl.modelinfo.taps import name_outputs
 from specctl.runtime.models.heads.files import HeadFiles
@@ -21,17 +20,17 @@ def tap_layers(files: HeadFiles, override: Sequence[int] | None) -> tuple[int, .
     Raises SpecctlError where the checkpoint's ids could mean either count, or name layers the target does not have.
     """
     num_layers = files.target.num_layers
-    taps = tuple(override) if override else _stated(files.config, num_layers, files)
+    taps = tuple(override) if override else _stated(files, num_layers)
     check_layers(taps, num_layers, f"the head {files.folder}")
     return taps
 
 
-def _stated(config: Mapping[str, Any], num_layers: int, files: HeadFiles) -> tuple[int, ...]:
-    nested = config.get("eagle_config")
-    ids = (nested.get(_KEY) if isinstance(nested, Mapping) else None) or config.get(_KEY)
+def _stated(files: HeadFiles, num_layers: int) -> tuple[int, ...]:
+    nested, config = files.part("eagle_config"), files.config
+    ids = nested[_KEY] if nested.get(_KEY) is not None else config.get(_KEY)
     if ids is None:
         return (2, num_layers // 2, num_layers - 3)
-    if not isinstance(ids, list) or not ids or not all(isinstance(each, int) for each in ids):
+    if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids):
         raise files.refuse(f"{_KEY} is {ids!r}; wanted a list of whole numbers")
     if "speculators_model_type" in config:
         return tuple(ids)
