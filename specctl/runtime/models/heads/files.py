@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -66,7 +66,7 @@ class HeadFiles:
         value = config.get(key)
         if not _whole(value) or value < 1:
             raise self.refuse(f"{key} is {value!r}; wanted a whole number of at least 1")
-        return int(value)
+        return value
 
     def flag(self, key: str, default: bool) -> bool:
         """The switch under ``key``; raises DamagedError for anything but true, false and null."""
@@ -129,9 +129,9 @@ class HeadFiles:
         if isinstance(theta, bool) or not isinstance(theta, int | float) or not 1 < theta < _LARGEST:
             raise self.refuse(f"rope_theta is {theta!r}; wanted a number above 1")
         factor = rope.get("partial_rotary_factor", 1.0)
-        if not 0 < factor <= 1:
+        if factor is None or not 0 < factor <= 1:
             raise self.refuse(f"partial_rotary_factor is {factor!r}; wanted a share above 0, at most 1")
-        if not 0 < eps < 1:
+        if eps is None or not 0 < eps < 1:
             raise self.refuse(f"rms_norm_eps is {eps!r}; wanted a small number above 0")
         dim = config.get("head_dim")
         if dim is not None and dim < 1:
@@ -169,7 +169,7 @@ class HeadFiles:
         return self.target.embedding
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
