@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from specctl.diagnostics.model import ADVICE, ERROR, WARNING, Diagnostic, Result, Span, Totals
 
 MAX_WIDTH = 110
+_ELSEWHERE = ("SPC012", "SPC015")  # the setting itself is not in the text
 Paint = Callable[[str, str], str]
 
 _ANSI = {ERROR: "1;31", WARNING: "1;33", ADVICE: "1;36", "dim": "2", "bold": "1", "good": "1;32"}
@@ -73,6 +74,8 @@ def _verdict(one: Result, paint: Paint) -> str:
     style, text = words[one.verdict]
     if one.verdict == "accepts" and one.spec is None:
         text = "accepts this; no speculation was read from it"
+        if any(found.code in _ELSEWHERE for found in one.diagnostics):
+            style, text = WARNING, "is not judged: the setting hangs on what stands elsewhere"
     if one.engine == "unknown":
         return f"{one.source}: {paint(ERROR, 'no setting could be read')}"
     name = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "specctl": "specctl"}.get(

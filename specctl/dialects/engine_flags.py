@@ -246,6 +246,91 @@ SGLANG_WORDS = {
     "schedule-policy": "dfs-weight fcfs hrrn lof lpm priority random routing-key shortest-prefill-first".split(),
     "grammar-backend": "llguidance none outlines xgrammar".split(),
     "tokenizer-mode": "auto slow".split(),
+    "tokenizer-backend": "huggingface fastokens".split(),
+    "retraction-policy": "length priority".split(),
+    "radix-eviction-policy": "lru lfu slru priority tlru".split(),
+    "load-balance-method": "auto round_robin follow_bootstrap_room total_requests total_tokens".split(),
+    "dcp-comm-backend": "ag_rs a2a fi_a2a".split(),
+    "cp-strategy": "zigzag interleave".split(),
+    "sampling-defaults": "openai model".split(),
+    "log-requests-level": "0 1 2 3".split(),
+    "log-requests-format": "text json".split(),
+    "mm-attention-backend": (
+        "sdpa fa3 fa4 triton_attn ascend_attn aiter_attn flashinfer_cudnn amx_attn xpu_attn".split()
+    ),
+    "fp8-gemm-backend": (
+        "auto deep_gemm flashinfer_trtllm flashinfer_cutlass flashinfer_deepgemm flashinfer_cutedsl cutlass "
+        "triton aiter"
+    ).split(),
+    "fp4-gemm-backend": "auto flashinfer_cudnn flashinfer_cutedsl flashinfer_cutlass flashinfer_trtllm marlin".split(),
+    "bf16-gemm-backend": "auto cutedsl gemv torch".split(),
+    "dsa-prefill-backend": (
+        "flashmla_sparse flashmla_sparse_q8 flashmla_kv flashmla_auto flashinfer_sparse_mla triton_sparse_mla "
+        "fa3 tilelang triton aiter trtllm intel_xpu"
+    ).split(),
+    "dsv4-prefill-backend": "auto flashmla_sparse flashmla_sparse_q8".split(),
+    "dsa-decode-backend": (
+        "flashmla_sparse flashmla_sparse_q8 flashmla_kv flashmla_auto flashinfer_sparse_mla fa3 tilelang "
+        "triton aiter trtllm intel_xpu"
+    ).split(),
+    "dsa-paged-mqa-logits-backend": "auto deepgemm cutedsl aiter".split(),
+    "dsa-topk-backend": "sgl-kernel torch flashinfer".split(),
+    "mamba-backend": "triton flashinfer".split(),
+    "cuda-graph-backend-decode": "full breakable disabled".split(),
+    "cuda-graph-backend-prefill": "full breakable disabled".split(),
+    "boundary-reduction": "auto ar rs rsv rs+rsv".split(),
+    "flashinfer-allreduce-fusion-backend": "auto trtllm mnnvl cutedsl".split(),
+    "deepep-v2-mode": "direct hybrid".split(),
+    "flashinfer-mxfp4-moe-precision": "default bf16 fp8".split(),
+    "deepep-mode": "auto normal low_latency".split(),
+    "fuseep-mode": "1 2".split(),
+    "deepep-dispatcher-output-dtype": "auto bf16 fp8 int8 nvfp4".split(),
+    "ep-dispatch-algorithm": "static dynamic fake lp".split(),
+    "expert-distribution-recorder-mode": "stat stat_approx per_pass per_token".split(),
+    "expert-balancedness-report-mode": "off server_log prometheus both".split(),
+    "elastic-ep-backend": "none mooncake nixl".split(),
+    "elastic-ep-join-mode": "scale recover".split(),
+    "mamba-ssm-dtype": "float32 bfloat16 float16".split(),
+    "mamba-radix-cache-strategy": "auto no_buffer extra_buffer extra_buffer_lazy".split(),
+    "linear-attn-backend": "triton cutedsl flashinfer flashkda nvidia_kda ptx_kda helion intel_xpu".split(),
+    "linear-attn-decode-backend": "triton cutedsl flashinfer flashkda nvidia_kda ptx_kda helion intel_xpu".split(),
+    "linear-attn-prefill-backend": "triton cutedsl flashinfer flashkda nvidia_kda ptx_kda helion intel_xpu".split(),
+    "linear-attn-verify-backend": (
+        "triton cutedsl flashinfer flashkda nvidia_kda ptx_kda helion intel_xpu nv_cutedsl"
+    ).split(),
+    "hicache-host-memory-mode": "cache buffer_only".split(),
+    "hicache-write-policy": "write_back write_through write_through_selective".split(),
+    "hicache-io-backend": "direct kernel kernel_ascend".split(),
+    "hicache-mem-layout": "layer_first page_first page_first_direct page_first_kv_split page_head".split(),
+    "hicache-storage-backend": (
+        "file sim mooncake npu_memcache hf3fs nixl aibrix dynamic eic simm mori shm tensorcast seaweedfs"
+    ).split(),
+    "hicache-storage-prefetch-policy": "best_effort wait_complete timeout".split(),
+    "unified-cache-external-linker-backend": "mooncake mori".split(),
+    "image-processor-backend": "auto torchvision pil".split(),
+    "mm-global-cache-backend": "mooncake".split(),
+    "mm-feature-transport": "cpu cuda_ipc cuda_vmm".split(),
+    "lora-eviction-policy": "lru fifo".split(),
+    "lora-backend": "triton csgmv ascend torch_native".split(),
+    "max-lora-chunk-size": "16 32 64 128".split(),
+    "disaggregation-transfer-backend": "mooncake nixl ascend fake mori mooncake_tcp".split(),
+    "disaggregation-decode-retraction-backup": "cpu_tensor host_pool none".split(),
+    "encoder-transfer-backend": "auto zmq_to_scheduler zmq_to_tokenizer mooncake".split(),
+    "startup-weight-load-mode": "serial overlap".split(),
+    "remote-instance-weight-loader-backend": "transfer_engine nccl modelexpress".split(),
+    "rl-on-policy-target": "fsdp".split(),
+    "kv-canary": "none log raise".split(),
+    "return-hidden-states-mode": "last full".split(),
+    "weight-cache-mode": "off daemon client".split(),
+    "ple-offload-backend": "pinned file".split(),
+    "flashinfer-a2a-dispatch-type": "auto bf16 nvfp4 mxfp8".split(),
+    "prefill-kv-cache-dequant-dtype": "auto nvfp4 fp8_e4m3".split(),
+    "dsv4-attn-backend": "auto flashmla trtllm".split(),
+    "qsa-indexer-dtype": "auto bfloat16 fp8_e4m3".split(),
+    "disaggregation-decode-allocation-policy": "early prefill_complete".split(),
+    "dsa-triton-union": "0 2 4".split(),
+    "sampling-backend": "intel_xpu ascend pytorch flashinfer".split(),
+    "kv-canary-real-data": "none partial all".split(),
 }
 
 # vLLM's short spellings of other flags.

@@ -63,7 +63,7 @@ def unknown_key(reading: Reading, key: str, raw: Any, route: Route, known: list[
     name = key.replace("-", "_")
     if name in REMOVED_KEYS:
         successor = REMOVED_KEYS[name]
-        return _removed(key, raw, route, successor)
+        return _removed(key, raw, route, successor, reading.release)
     foreign = explain_key(key, raw, "vllm")
     if foreign:
         return Finding("SPC005", f"vLLM {reading.release} has no key {key!r}", route, at_key=True, help=foreign)
@@ -73,8 +73,8 @@ def unknown_key(reading: Reading, key: str, raw: Any, route: Route, known: list[
     return Finding("SPC005", f"vLLM {reading.release} has no key {key!r}", route, at_key=True, help=help_text, fix=fix)
 
 
-def _removed(key: str, raw: Any, route: Route, successor: str | None) -> Finding:
-    message = f"vLLM has no key {key!r} (an older or another program's name)"
+def _removed(key: str, raw: Any, route: Route, successor: str | None, release: str) -> Finding:
+    message = f"vLLM {release} has no key {key!r} (an older or another program's name)"
     if successor == "num_speculative_tokens_per_batch_size":
         return Finding("SPC005", message, route, at_key=True, help=cut_off(raw))
     if successor is None:

@@ -12,13 +12,14 @@ from specctl.dialects.reading import Finding, Reading, Surroundings
 from specctl.errors import UsageError
 from specctl.rules.judge import judge
 from specctl.rules.report import Report
-from specctl.rules.sources import document_of, parsed, usage, words
+from specctl.rules.sources import document_of, of_any_ending, usage, words
 from specctl.source import Document, read_file, read_yaml, sniff
 from specctl.source.command import command_document, entry_of, environment_of
 from specctl.source.document import from_bytes
 from specctl.spec.release import known
 
 ENGINES = ("vllm", "sglang", "trtllm", "specctl")
+_TREES = (".yaml", ".yml", ".json", "stdin>")  # what is read as YAML or JSON before anything else
 
 
 def check(
@@ -214,7 +215,7 @@ def check_path(path: str, **options: Any) -> Report:
 def check_loaded(document: Document, **options: Any) -> Report:
     """The report on a file that was opened."""
     if document.readable:
-        parsed(document, document.form)
+        of_any_ending(document)
     return _check_parsed(document, **options)
 
 
@@ -222,8 +223,8 @@ def check_file(document: Document, **options: Any) -> list[Report]:
     """The reports on a file that was opened: its own setting, or all those inside it.
 
     A file that sets no speculation gives one report with SPC013."""
-    if document.readable and document.source.endswith((".yaml", ".yml", ".json", "stdin>")):
-        parsed(document, document.form)
+    if document.readable and document.source.endswith(_TREES):
+        of_any_ending(document)
         spelling = options.get("dialect")
         manifest = isinstance(document.value, dict) and "apiVersion" in document.value  # never a setting itself
         if spelling not in (None, "auto") or (not manifest and told_apart(document, document.form)[0] is not None):
@@ -235,6 +236,10 @@ def check_file(document: Document, **options: Any) -> list[Report]:
     from specctl.rules.embedded import inside, nothing
 
     found = inside(document, options)
+    if not found and not document.source.endswith(_TREES):
+        plain = of_any_ending(Document(document.source, document.text, sniff(document.text)))
+        if isinstance(plain.value, dict) and told_apart(plain, plain.form)[0] is not None:
+            return [_check_parsed(plain, **options)]
     if not found and (manifest or "\napiVersion:" in f"\n{document.text}"):
         return [nothing(document)]
     return found or [_check_parsed(document, **options)]

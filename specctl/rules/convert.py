@@ -74,7 +74,10 @@ def _convert(spec: SpecDecodeConfig, to: str, release: str, report: Report | Non
     from specctl.dialects.render import render
     from specctl.rules.losses import with_losses
 
-    losses = [*losses, *lost_in(spec, to, release)]
+    changed = lost_in(spec, to, release)
+    if report is not None and report.result.dialect == to == "sglang":  # the words mean what they meant
+        changed = [found for found in changed if found.code != "SPC404"]
+    losses = [*losses, *changed]
     if native_method(spec, to, release) is None:
         return Converted(None, "", with_losses(report, spec, losses, to, release), release)
     output = DIALECTS[to].write(spec, release)
@@ -100,7 +103,7 @@ def _refused(judged: Report, to: str, release: str) -> list[Finding]:
     return [
         Finding(each.code, f"{title(to)} {release}: {each.message}", help=each.help, severity=each.severity)
         for each in judged.diagnostics
-        if (each.severity == ERROR or each.code == "SPC158")
+        if (each.severity == ERROR or each.code in ("SPC102", "SPC158"))
         and each.code not in MISSING_CODES
         and not each.code.startswith("SPC30")
     ]

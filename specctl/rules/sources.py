@@ -97,6 +97,18 @@ def parsed(document: Document, form: str) -> Document:
     return read_json(document) if form == "json" else read_yaml(document)
 
 
+def of_any_ending(document: Document) -> Document:
+    """A file's text read as the JSON or YAML that it looks like. JSON that holds the engine's arguments around the
+    setting is read as those."""
+    parsed(document, document.form)
+    value = document.value
+    if document.form == "json" and isinstance(value, dict) and _OUTER & set(value):
+        inner = value.get("speculative_config")
+        if not (isinstance(inner, dict) and "decoding_type" in inner):
+            document.form = "python"
+    return document
+
+
 def _is_kwargs(source: Any, engine: str) -> bool:
     """Whether a mapping holds the arguments of an engine rather than the setting itself."""
     if not isinstance(source, Mapping) or engine not in ("auto", "vllm"):

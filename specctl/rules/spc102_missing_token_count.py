@@ -13,6 +13,7 @@ Good:
 
 from collections.abc import Iterator
 
+from specctl.diagnostics import WARNING
 from specctl.dialects.reading import Finding, Reading
 
 ENGINES = ("vllm",)
@@ -28,7 +29,19 @@ def check(reading: Reading) -> Iterator[Finding]:
     count = reading.values.get("num_speculative_tokens")
     if (count is not None and not count.good) or reading.notes.get("bad_method"):
         return
-    if SERVED in reading.notes or _draft_may_tell(reading):
+    if SERVED in reading.notes:
+        return
+    if _draft_may_tell(reading):
+        misspelled = any(found.code == "SPC005" for found in reading.findings)
+        if reading.notes.get("method") != "dspark" and not misspelled:  # dspark's drafts bring their block size
+            yield Finding(
+                "SPC102",
+                "num_speculative_tokens is missing; vLLM refuses that unless the draft's config.json has an n_predict, "
+                "and the draft is not here",
+                reading.route("method") or reading.route("model"),
+                help='add "num_speculative_tokens": 3',
+                severity=WARNING,
+            )
         return
     yield Finding(
         "SPC102",

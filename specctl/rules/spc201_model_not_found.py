@@ -2,8 +2,8 @@
 
 Names that can only be paths, and the target that was given, must exist. Hub ids that are not in the local cache are
 not looked up; the rules that need their config are reported as skipped. A target that a configuration file names and
-that is not here is a warning: the file may be for another machine. Weight files are held against their own
-headers: a file that is cut off, a missing shard or a pointer of Git LFS is named.
+that is not here is a warning, and so is a draft by its full path: the file may be for another machine. Weight files
+are held against their own headers: a file that is cut off, a missing shard or a pointer of Git LFS is named.
 
 Bad:
 
@@ -48,12 +48,26 @@ def check(reading: Reading) -> Iterator[Finding]:
     ):
         return
     found = reading.around.model(name)
+    if isinstance(found, ModelProblem) and found.kind == "missing" and _for_another_machine(reading, name):
+        yield Finding(
+            "SPC201",
+            f"the draft is not on this machine, so what hangs on it was not checked: {found.message}",
+            reading.route(key),
+            help="check the file where the draft lies, too",
+            severity=WARNING,
+        )
+        return
     if isinstance(found, ModelProblem) and (found.kind != "unknown" or name.lower() in FREE):
         cure = AGAIN if found.kind == "damaged" else "check the path; it starts from the current folder"
         help_text = f'write "method": "{name.lower()}"' if name.lower() in FREE else cure
         yield Finding("SPC201", f"the draft cannot be used: {found.message}", reading.route(key), help=help_text)
     if found is not target:
         yield from _damaged("draft", found, reading.route(key))
+
+
+def _for_another_machine(reading: Reading, name: str) -> bool:
+    """Whether a file names a place by its full path; a command line is typed where it runs."""
+    return reading.document.form == "yaml" and name.startswith(("/", "~"))
 
 
 def _damaged(what: str, found: object, route: Route) -> Iterator[Finding]:

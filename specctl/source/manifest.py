@@ -27,6 +27,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _COMMAND = ("entrypoint", "command", "args", "cmd")
 # Keyword arguments of the engine that a verdict hangs on, where they stand beside a setting.
 _BESIDE = ("model", "tensor_parallel_size", "max_model_len", "max_num_batched_tokens", "max_num_seqs", "enable_lora")
+_FLAGS = re.compile(r"\s*(?:--[\w.-]+(?:=|\s+)|-sc\s|serve\s)\S")
 MAX_NODES = 100_000
 
 
@@ -153,7 +154,7 @@ class _Manifest:
             self.found += in_text(self.mapped(node)) if "<<" in value else [Embedded(setting=self.mapped(node))]
         elif ENTRY.search(value) and " " in value.strip():
             self.found += in_text(self.mapped(node), _texts(env), {name: [word] for name, word in env.items()})
-        elif value.lstrip().startswith(("--", "-sc", "serve ")) and any(map(owner, value.split())):
+        elif _FLAGS.match(value) and any(map(owner, value.split())):
             self.found += bare_flags(line_words(self.mapped(node)), _texts(env), image)
 
     def mapped(self, node: Any) -> Mapped:

@@ -123,3 +123,27 @@ def test_beside_the_setting() -> None:
     )
     (report,) = reports("a.yaml", text)
     assert [each.code for each in report.diagnostics if each.severity == "error"] == ["SPC302"]
+
+
+@pytest.mark.parametrize("name", ["setting", "setting.txt", "setting.conf"])
+@pytest.mark.parametrize("text", [GOOD, f"speculative-config: {GOOD}\n", "speculative-algorithm: NGRAM\n"])
+def test_a_setting_in_a_file_of_any_name(name: str, text: str) -> None:
+    (report,) = reports(name, text)
+    assert report.verdict == "accepts"
+    assert report.config is not None
+
+
+def test_json_with_the_arguments_around_the_setting() -> None:
+    text = '{"model": "m", "tensor_parallel_size": 2, "speculative_config": ' + BAD + "}"
+    (report,) = reports("llm.json", text)
+    assert [(each.code, each.route) for each in report.diagnostics if each.severity == "error"] == [
+        ("SPC106", ("speculative_config", "prompt_lookup_min"))
+    ]
+
+
+def test_what_hangs_on_the_environment_is_not_called_accepted() -> None:
+    from specctl.diagnostics.as_text import render
+
+    text = render([report.result for report in reports("a.sh", "vllm serve m --spec-method ngram --spec-tokens $K\n")])
+    assert "vLLM 0.31.0 is not judged: the setting hangs on what stands elsewhere" in text
+    assert "accepts" not in text

@@ -1,0 +1,81 @@
+"""What people who keep settings for other machines, older releases and several engines meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from specctl import check, convert
+
+NOWHERE = "speculative_config: {decoding_type: DraftTarget, max_draft_len: 4, speculative_model_dir: /models/draft}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "engine", "verdict", "severity"),
+    [
+        (NOWHERE, "trtllm", "accepts", "warning"),
+        ("speculative-config: {model: /models/draft, num_speculative_tokens: 3}\n", "vllm", "accepts", "warning"),
+        (
+            "speculative-algorithm: STANDALONE\nspeculative-draft-model-path: /models/d\n",
+            "sglang",
+            "accepts",
+            "warning",
+        ),
+        (NOWHERE.replace("/models", "./models"), "trtllm", "refuses", "error"),  # a place in the current folder
+        (["--spec-model", "/models/draft", "--spec-tokens", "3"], "vllm", "refuses", "error"),  # typed where it runs
+    ],
+)
+def test_a_draft_of_another_machine(source: str | list[str], engine: str, verdict: str, severity: str) -> None:
+    report = check(source, engine=engine)
+    assert report.verdict == verdict
+    assert [each.severity for each in report.diagnostics if each.code == "SPC201"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("source", "severities"),
+    [
+        ('{"method": "eagle3", "model": "org/head"}', ["warning"]),
+        ('{"method": "draft_model", "model": "org/draft"}', ["warning"]),
+        ('{"method": "eagle3", "model": "org/head", "num_draft_tokens": 4}', []),  # that key is said to be meant
+        ('{"method": "mtp"}', ["error"]),
+        ('{"method": "dspark", "model": "org/dspark"}', []),  # its block size is the count
+        ('{"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}', []),
+    ],
+)
+def test_a_count_that_only_the_draft_could_bring(source: str, severities: list[str]) -> None:
+    assert [each.severity for each in check(source).diagnostics if each.code == "SPC102"] == severities
+
+
+def test_a_count_that_the_source_leaves_to_its_engine_is_missed() -> None:
+    words = ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "org/head"]
+    converted = convert(check(words, engine="sglang"), "vllm")
+    assert "SPC102" in [each.code for each in converted.report.diagnostics]
+    numbers = ["--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4"]
+    again = convert(check([*words, *numbers], engine="sglang"), "sglang")
+    assert not [each.message for each in again.report.diagnostics if each.code == "SPC404"]
+
+
+def test_a_word_that_is_not_taken_is_not_judged_for_its_meaning() -> None:
+    text = (
+        '{"method": "eagle3", "model": "o/h", "num_speculative_tokens": 3, "rejection_sample_method": "probabilistic"}'
+    )
+    assert [each.code for each in check(text).diagnostics] == ["SPC105"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "good"),
+    [
+        ("--log-requests-level", "2", True),
+        ("--log-requests-level", "7", False),
+        ("--hicache-write-policy", "write_back", True),
+        ("--hicache-write-policy", "write-back", False),
+        ("--mamba-backend", "cuda", False),
+    ],
+)
+def test_words_that_sglangs_other_flags_take(flag: str, value: str, *, good: bool) -> None:
+    words = ["--model-path", "m", "--speculative-algorithm", "NGRAM", flag, value]
+    assert ("SPC006" not in [each.code for each in check(words, engine="sglang").diagnostics]) == good
+
+
+def test_a_digit_that_is_no_number() -> None:
+    assert check(["--speculative-num-steps", "\u00b9"], engine="sglang").verdict == "refuses"
+    assert check(["vllm", "serve", "m", "--num-speculative-tokens", "\u00b9"]).verdict == "refuses"
