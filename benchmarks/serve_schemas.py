@@ -20,7 +20,7 @@ import jsonschema
 
 from benchmarks.request_mixes import Call
 from benchmarks.schema_mixes import schemas
-from benchmarks.serve_equality import METHODS
+from benchmarks.serve_equality import METHODS, setting
 from benchmarks.serving import ask, serving
 
 
@@ -73,7 +73,7 @@ def main() -> int:
     wanted = schemas(order.schemas, order.seed)
     failed = False
     for method in order.methods.split(","):
-        with serving(order.target, "--speculative-config", json.dumps(METHODS[method])) as url:
+        with serving(order.target, *setting(method)) as url:
             found = ended(wanted, ask(url, calls_for(wanted, order.max_tokens), 16))
             tokens = accepted(url)
         print(f"{method}: {found} of {len(wanted)} ended and validate, {tokens:.0f} draft tokens accepted", flush=True)

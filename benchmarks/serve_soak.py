@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from statistics import median
 
 import httpx
 
-from benchmarks.serve_equality import METHODS
+from benchmarks.serve_equality import METHODS, setting
 from benchmarks.serving import serving
 from benchmarks.soak_load import KINDS, Tally, soak
 
@@ -129,8 +128,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
     order = parser.parse_args()
-    setting = () if order.method == "none" else ("--speculative-config", json.dumps(METHODS[order.method]))
-    with serving(order.target, *setting) as url:
+    drafting = () if order.method == "none" else setting(order.method)
+    with serving(order.target, *drafting) as url:
         samples = Samples(url)
         tally = asyncio.run(soak(url, PROMPTS, order.clients, order.seconds, order.seed))
         samples.stop()

@@ -71,6 +71,25 @@ def of_calls(calls: Many[tuple[str, Mapping[str, Any]]], parallel: bool) -> str:
     return llguidance.LLMatcher.grammar_from_lark("\n".join(lines))
 
 
+def of_tagged_calls(calls: Many[tuple[str, Mapping[str, Any]]], parallel: bool, tags: tuple[str, str]) -> str:
+    """The grammar of any text in which what stands between ``tags`` is ``{"name": …, "arguments": …}`` of one of
+    ``calls`` (as in `of_calls`); where not ``parallel``, the text ends with its first call.
+    """
+    import llguidance
+
+    begin, end = (json.dumps(tag) for tag in tags)
+    options = {"x-guidance": {"whitespace_pattern": _WHITESPACE}}
+    lines = ["%llguidance {}", "start: call* TEXT" if parallel else "start: call BLANK | TEXT"]
+    # The lazy lexeme ends where the first tag does, so no other text can hold one.
+    lines += [r"TEXT: /(.|\n)*/", r"BLANK: /\s*/", f"head[lazy]: TEXT {begin}"]
+    lines.append(f"call: head BLANK ({' | '.join(f'call{i}' for i in range(len(calls)))}) BLANK {end}")
+    for i, (name, schema) in enumerate(calls):
+        opening = json.dumps(f'{{"name": {name}, "arguments": ', ensure_ascii=False)
+        lines.append(f'call{i}: {opening} arguments{i} "}}"')
+        lines.append(f"arguments{i}: %json {json.dumps({**schema, **options})}")
+    return llguidance.LLMatcher.grammar_from_lark("\n".join(lines))
+
+
 class GrammarCompiler:
     """Grammars over one tokenizer."""
 

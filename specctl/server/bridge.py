@@ -37,6 +37,7 @@ class Entry:
     first_token: float | None = None
     last_token: float | None = None
     num_tokens: int = 0
+    num_cached: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,20 @@ _Event = tuple[int, Emission] | ApiError | ClientGone
 class Stream:
     """The emissions of one HTTP call's requests, in order of arrival, each with the index of its choice."""
 
-    def __init__(self, bridge: Bridge, requests: Sequence[Request], arrival: float) -> None:
+    def __init__(self, bridge: Bridge, requests: Sequence[Request], arrival: float, n: int) -> None:
         self._bridge = bridge
+        self._n = n
         self.loop = asyncio.get_running_loop()
         self.entries = [Entry(request, choice, self, arrival) for choice, request in enumerate(requests)]
         self.open = {entry.request.id for entry in self.entries}
         self._events: asyncio.Queue[_Event] = asyncio.Queue()
         self._left = len(self.entries)
         self._closed = False
+
+    def siblings(self, entry: Entry) -> list[Entry]:
+        """The requests for answers to the same prompt, this one among them."""
+        first = entry.choice - entry.choice % self._n
+        return self.entries[first : first + self._n]
 
     def put(self, event: _Event) -> None:
         """Called on the event loop only."""
@@ -191,14 +198,17 @@ class Bridge:
         if self._inside + count > self._capacity:
             raise queue_full(self._inside)
 
-    def submit(self, requests: Sequence[Request], arrival: float) -> Stream:
-        """Hand over the requests of one call, all or none. Call on the event loop. Raises ApiError as `check_open`."""
+    def submit(self, requests: Sequence[Request], arrival: float, n: int = 1) -> Stream:
+        """Hand over the requests of one call, `n` for each of its prompts, all or none. Call on the event loop.
+
+        Raises ApiError as `check_open`.
+        """
         self.check_open(len(requests))
         with self._lock:
             if self._inside + len(requests) > self._capacity:
                 raise queue_full(self._inside)
             self._inside += len(requests)
-        stream = Stream(self, requests, arrival)
+        stream = Stream(self, requests, arrival, n)
         self._inbox.put(_Add(stream.entries))
         if self._dead:  # it died between the question and the message: nobody will read the queue
             self._fail_inbox()
@@ -295,7 +305,7 @@ class Bridge:
     def _seen(self, entry: Entry, emission: Emission, now: float) -> _Event:
         if emission.token_ids:
             entry.num_tokens += len(emission.token_ids)
-            entry.started = emission.started
+            entry.started, entry.num_cached = emission.started, emission.num_cached
             entry.first_token = now if entry.first_token is None else entry.first_token
             self._observe(lambda: self._observer.tokens(entry, len(emission.token_ids), now))
             entry.last_token = now

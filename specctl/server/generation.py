@@ -107,7 +107,7 @@ class Service:
             prompt = choice // call.n
             own = call.sampling_for(choice, samplings[prompt])
             requests.append(Request(f"{answer.id}-{choice}", list(prompts[prompt]), own, self.options.keep_steps))
-        return answer, self.bridge.submit(requests, arrival)
+        return answer, self.bridge.submit(requests, arrival, call.n)
 
     def _check_ids(self, call: GenerationCall) -> None:
         for field in ("stop_token_ids", "allowed_token_ids"):

@@ -61,6 +61,7 @@ class ServerMetrics(Observer):
         self._counts = [0, 0]
         ProcessCollector(registry=self.registry)
         self._prompt_tokens = self._counter("prompt_tokens", "Number of prefill tokens processed.")
+        self._cached_tokens = self._counter("prompt_tokens_cached", "Number of cached prompt tokens.")
         self._generation_tokens = self._counter("generation_tokens", "Number of generation tokens processed.")
         self._ttft = self._histogram("time_to_first_token_seconds", "Time to first token.", _FIRST_TOKEN_S)
         self._gap = self._histogram(
@@ -77,6 +78,9 @@ class ServerMetrics(Observer):
         }
         self._prompt_sizes = self._histogram("request_prompt_tokens", "Prompt tokens of a request.", _SIZES)
         self._answer_sizes = self._histogram("request_generation_tokens", "New tokens of a request.", _SIZES)
+        self._largest = self._histogram(
+            "request_max_num_generation_tokens", "New tokens of a prompt's longest answer.", _SIZES
+        )
         self._limits = self._histogram("request_params_max_tokens", "max_tokens of a request.", _SIZES)
         self._choices = self._histogram("request_params_n", "n of a request.", (1, 2, 5, 10, 20))
         self._success = Counter(
@@ -114,6 +118,7 @@ class ServerMetrics(Observer):
         if entry.last_token is None:
             prompt = len(entry.request.prompt_token_ids)
             self._prompt_tokens.inc(prompt)
+            self._cached_tokens.inc(entry.num_cached)
             self._counts[0] += prompt
             self._ttft.observe(max(0.0, now - entry.arrival))
         else:
@@ -123,6 +128,9 @@ class ServerMetrics(Observer):
     def finished(self, entry: Entry, reason: str, now: float) -> None:
         """Count an end. Requests that were aborted or failed have no latency: nobody waited for their end."""
         self._success.labels(*self._values, reason).inc()
+        siblings = entry.stream.siblings(entry)
+        if not any(each.request.id in entry.stream.open for each in siblings):
+            self._largest.observe(max(each.num_tokens for each in siblings))
         if reason not in ("stop", "length") or entry.first_token is None or entry.last_token is None:
             return
         self._e2e.observe(max(0.0, now - entry.arrival))
@@ -176,6 +184,7 @@ class _EngineCollector(Collector):
         snapshot = self._bridge.snapshot
         yield self._gauge("num_requests_running", "Requests in the running batch.", snapshot.running)
         yield self._gauge("num_requests_waiting", "Requests waiting for a slot.", self._bridge.waiting)
+        yield self._waiting_by_reason(self._bridge.waiting)
         yield self._gauge("kv_cache_usage_perc", "KV-cache usage; 1 means 100 percent.", snapshot.kv_usage)
         counters = snapshot.counters
         yield self._counter("num_preemptions", "Requests that made room for others.", counters.preemptions)
@@ -194,6 +203,15 @@ class _EngineCollector(Collector):
     def _gauge(self, name: str, text: str, value: float) -> Metric:
         family = GaugeMetricFamily(f"vllm:{name}", text, labels=_LABELS)
         family.add_metric(self._values, value)
+        return family
+
+    def _waiting_by_reason(self, waiting: int) -> Metric:
+        """Here a request waits for a slot or for room in the cache, and for nothing else."""
+        family = GaugeMetricFamily(
+            "vllm:num_requests_waiting_by_reason", "Requests waiting, by reason.", labels=(*_LABELS, "reason")
+        )
+        for reason, count in (("capacity", waiting), ("deferred", 0)):
+            family.add_metric((*self._values, reason), count)
         return family
 
     def _drafting(self, stats: SpecStats, k: int) -> Iterator[Metric]:

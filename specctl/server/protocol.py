@@ -143,7 +143,7 @@ def _with_tools(call: GenerationCall, tools: ToolUse | None) -> GenerationCall:
             f"'{call.format.field}' and 'tools' each ask for a format; set 'tool_choice' to none, or leave one out"
         )
         raise bad_request(message, "tools", "invalid_value")
-    return replace(call, tools=tools, format=forced or call.format)
+    return _ending(replace(call, tools=tools, format=forced or call.format))
 
 
 def read_completion(body: Mapping[str, Any]) -> GenerationCall:
@@ -194,6 +194,11 @@ def _call(
     )
     if call.stream and call.prompt_logprobs:
         raise bad_request("'prompt_logprobs' cannot be streamed", "prompt_logprobs", "unsupported_parameter")
+    return _ending(call)
+
+
+def _ending(call: GenerationCall) -> GenerationCall:
+    """The call, which can end. Raises ApiError (400) where its format has an end and it asks for none."""
     if call.format and call.sampling.ignore_eos:
         message = f"'ignore_eos' and '{call.format.field}' exclude each other: behind its format an answer can only end"
         raise bad_request(message, "ignore_eos", "invalid_value")

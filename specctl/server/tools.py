@@ -1,7 +1,8 @@
 """Tools: what a body says about them, the grammar of a forced call, and text read back into calls.
 
 A forced call (`required`, or one function by name) needs nothing of the model: the grammar leaves it no other answer.
-`auto` leaves the choice to the model, so its own way of writing calls must be known: Hermes' and Qwen's tags.
+`auto` leaves the choice to the model, so its own way of writing calls must be known: Hermes' and Qwen's tags. Between
+them a grammar holds where a function is `strict`, or where there may be one call at most.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from specctl.runtime import grammar
 from specctl.server.api_error import ApiError, bad_request
 from specctl.server.fields import boolean, mapping, text, unsupported, wrong_type
-from specctl.server.formats import AnswerFormat, of_schema
+from specctl.server.formats import ANY_OBJECT, AnswerFormat, of_schema
 from specctl.server.schemas import check_schema
 
 MAX_TOOLS = 128
@@ -40,9 +41,19 @@ class ToolUse:
         """What the answer keeps to; None where the model may answer as it likes."""
         if self.named:
             return of_schema("tools", self._parameters()[self.choice])
-        if self.choice != "required":
+        if self.choice == "required":
+            return AnswerFormat("tools", lambda: grammar.of_calls(_as_json(self._parameters()), self.parallel))
+        strict = self._strict()
+        if self.choice == "none" or (self.parallel and not strict):
             return None
-        return AnswerFormat("tools", lambda: _grammar_of_calls(self._parameters(), self.parallel))
+        # What strict functions are given keeps to their schemas; what the others are given is an object.
+        known = {name: schema if name in strict else ANY_OBJECT for name, schema in self._parameters().items()}
+        tags = (_BEGIN, _END)
+        return AnswerFormat("tools", lambda: grammar.of_tagged_calls(_as_json(known), self.parallel, tags))
+
+    def _strict(self) -> set[str]:
+        functions = (tool["function"] for tool in self.tools)
+        return {function["name"] for function in functions if function.get("strict")}
 
     def _parameters(self) -> dict[str, Any]:
         functions = (tool["function"] for tool in self.tools)
@@ -120,10 +131,9 @@ def _tool(name: str, value: Any) -> dict[str, Any]:
     return tool
 
 
-def _grammar_of_calls(parameters: Mapping[str, Any], parallel: bool) -> str:
-    """A JSON array of `{"name", "parameters"}`; each function's schema keeps its own root, so its references hold."""
-    calls = {json.dumps(name): schema for name, schema in parameters.items()}
-    return grammar.of_calls(list(calls.items()), parallel)
+def _as_json(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Functions' names as JSON text; each schema keeps its own root, so its references hold."""
+    return [(json.dumps(name), schema) for name, schema in parameters.items()]
 
 
 class CallReader(ABC):
@@ -192,17 +202,23 @@ class ListReader(CallReader):
 
 
 class TagReader(CallReader):
-    """Text with `<tool_call>{"name", "arguments"}</tool_call>` in it. What is in tags and is no call stays text."""
+    """Text with `<tool_call>{"name", "arguments"}</tool_call>` in it. What is in tags and is no call stays text; the
+    line breaks behind a call belong to it, whenever they arrive.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._text = ""
+        self._behind_call = False
 
     def push(self, text: str) -> list[Delta]:
         """Content before a tag, and the calls whose tags are closed."""
         self._text += text
         found: list[Delta] = []
         while True:
+            if self._behind_call:
+                self._text = self._text.lstrip("\n")
+                self._behind_call = not self._text
             begin = self._text.find(_BEGIN)
             if begin < 0:
                 return found + self._content(len(self._text) - _tag_begun(self._text))
@@ -213,7 +229,8 @@ class TagReader(CallReader):
             inside = self._text[len(_BEGIN) : end - begin]
             call = _call_of(inside)
             found.append(self.call(*call) if call else {"content": f"{_BEGIN}{inside}{_END}"})
-            self._text = self._text[end - begin + len(_END) :].lstrip("\n")
+            self._text = self._text[end - begin + len(_END) :]
+            self._behind_call = call is not None
 
     def _content(self, count: int) -> list[Delta]:
         content, self._text = self._text[:count], self._text[count:]

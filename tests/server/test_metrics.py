@@ -47,6 +47,23 @@ def test_counters_equal_the_engine_and_the_answers() -> None:
     assert counters["vllm:kv_cache_usage_perc"] == 0
 
 
+def test_the_longest_answer_of_each_prompt_counts_once() -> None:
+    with live(FakeEngine(k=3), FakeTarget()) as server:
+        ask(server, "hello", n=3, max_tokens=7)
+        server.post("/v1/completions", json={"prompt": ["a", "b"], "n": 2, "max_tokens": 5})
+        counters = server.counters()
+    assert counters["vllm:request_max_num_generation_tokens_count"] == 3
+    assert counters["vllm:request_max_num_generation_tokens_sum"] == 7 + 5 + 5
+    assert counters["vllm:request_generation_tokens_sum"] == 3 * 7 + 4 * 5
+
+
+def test_what_boards_of_vllm_ask_for_is_there(fake: Live) -> None:
+    """Metrics of vLLM's own boards (examples/observability) that hold for every server, beside those above."""
+    counters = fake.counters()
+    names = ("prompt_tokens_cached_total", "num_requests_waiting_by_reason[reason=capacity]", "num_preemptions_total")
+    assert [counters[f"vllm:{name}"] for name in names] == [0, 0, 0]
+
+
 def test_shape_of_the_figures_in_an_answer() -> None:
     with live(FakeEngine(k=3), FakeTarget(), per_request_metrics="summary") as server:
         found = ask(server, "hello")["metrics"]["speculative_decoding"]
