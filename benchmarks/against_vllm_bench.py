@@ -179,7 +179,8 @@ def write_prompts(file: Path, number: int) -> None:
 
 def warm_up(url: str) -> None:
     """A few requests that nobody counts."""
-    body = {"model": model_of(url), "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
+    body: Row = {"model": model_of(url), "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
+    body["temperature"] = 0  # vLLM on a CPU verifies drafts for greedy requests alone
     for _ in range(3):
         httpx.post(f"{url}/v1/chat/completions", json=body, timeout=600).raise_for_status()
 
@@ -201,7 +202,12 @@ def serving_vllm(program: str, folder: Path) -> Iterator[str]:
                     log.seek(0)
                     raise RuntimeError(log.read().decode(errors="replace")[-4000:])
                 time.sleep(1)
-            yield url
+            try:
+                yield url
+            except Exception:
+                log.seek(0)
+                print(log.read().decode(errors="replace")[-4000:], file=sys.stderr)
+                raise
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(120)

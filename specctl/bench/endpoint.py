@@ -11,7 +11,7 @@ from specctl.bench.conversation import follow_text, next_turn, not_asked
 from specctl.bench.records import Block, Clock, Job, Record
 from specctl.bench.scrape import Difference, difference
 from specctl.bench.server import CHAT, Endpoint, Server, metrics_page, probe
-from specctl.bench.stream import Answer, CountTokens, said
+from specctl.bench.stream import EVENTS, Answer, CountTokens, said
 from specctl.bench.workloads import as_text
 from specctl.dialects.counters import Page
 
@@ -103,21 +103,25 @@ class EndpointRunner:
 
         endpoint = self.server.endpoint
         path = "/v1/chat/completions" if endpoint.form == CHAT else "/v1/completions"
-        answer = Answer(record, self._clock)
+        answer, content_type = Answer(record, self._clock), EVENTS
         try:
             async with self._session.post(
                 endpoint.url + path, json=self.body(record.job), headers=endpoint.headers
             ) as response:
                 if response.status != 200:
-                    record.error = f"HTTP {response.status}: {said(await _json(response))}"
+                    moved = f" (redirected to {response.url})" if response.history else ""
+                    record.error = f"HTTP {response.status}{moved}: {said(await _json(response))}"
                     return
+                content_type = response.content_type
                 async for data in response.content.iter_any():
                     answer.feed(data)
+        except aiohttp.TooManyRedirects as error:
+            record.error = f"redirected in a circle, to {error.request_info.real_url}"
         except TimeoutError:
             record.error = f"no answer within {endpoint.timeout_s:g} s (--timeout)"
         except (aiohttp.ClientError, OSError) as error:
             record.error = f"the connection broke: {error or type(error).__name__}"
-        answer.end(self._tokenize)
+        answer.end(self._tokenize, content_type)
 
     def body(self, job: Job) -> dict[str, Any]:
         """The request's JSON. What a value leaves off is not sent, since servers differ in what they take."""

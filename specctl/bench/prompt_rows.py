@@ -14,9 +14,15 @@ SHAPES = (
     '{"prompt": "…"}, {"messages": [{"role", "content"}]}, {"turns": ["…"], "category": "…"}, '
     'or {"conversations": [{"from": "human", "value": "…"}]}'
 )
-SHAREGPT_ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
+# ShareGPT's files name the model that answered.
+_ANSWERS = ("gpt", "assistant", "chatgpt", "bing", "bard")
+SHAREGPT_ROLES = {"human": "user", "user": "user", "system": "system"} | dict.fromkeys(_ANSWERS, "assistant")
 # SPEED-Bench's public rows hold this in place of text that its licence does not let them carry.
 PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED"
+
+
+class NoQuestion(ValueError):
+    """A recorded conversation in which nobody asks anything, as ShareGPT's files have some."""
 
 
 @dataclass(frozen=True)
@@ -109,21 +115,28 @@ def _asked_in_turn(messages: list[dict[str, str]]) -> tuple[list[dict[str, str]]
 
 def _sharegpt(turns: object) -> tuple[list[dict[str, str]], int]:
     """What stands before the first answer, as the field's clients take it; further turns are counted."""
-    if not isinstance(turns, list) or not turns:
-        raise ValueError("conversations must be a non-empty list")
+    if not isinstance(turns, list):
+        raise ValueError("conversations must be a list")
     found: list[dict[str, str]] = []
     for place, turn in enumerate(turns):
-        role = SHAREGPT_ROLES.get(str(turn.get("from", "human"))) if isinstance(turn, dict) else None
+        role = SHAREGPT_ROLES.get(str(turn.get("from", turn.get("role", "human")))) if isinstance(turn, dict) else None
         if role is None:
             raise ValueError(f"conversations[{place}] must be an object with from (human, gpt or system) and value")
         if role == "assistant":
             if found:
-                return found, sum(isinstance(later, dict) and later.get("from") != "gpt" for later in turns[place:])
+                return found, sum(_asks(later) for later in turns[place:])
             continue
-        found.append({"role": role, "content": _text(turn.get("value"), f"conversations[{place}].value")})
+        value = turn.get("value", turn.get("content"))
+        if value == "":
+            raise NoQuestion("conversations asks nothing")
+        found.append({"role": role, "content": _text(value, f"conversations[{place}].value")})
     if not found:
-        raise ValueError("conversations holds nothing but answers")
+        raise NoQuestion("conversations holds nothing but answers")
     return found, 0
+
+
+def _asks(turn: object) -> bool:
+    return isinstance(turn, dict) and SHAREGPT_ROLES.get(str(turn.get("from", turn.get("role")))) == "user"
 
 
 def _conversation(messages: object) -> list[dict[str, str]]:
@@ -155,11 +168,17 @@ def _joined(content: object) -> object:
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} is {_kind(value)}; it must be a non-empty string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} holds half a character (a lone surrogate)") from None
     if PLACEHOLDER in value:
         raise ValueError(f"{name} is a placeholder of SPEED-Bench; prepare the data set with its own script first")
     return value
 
 
 def _kind(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return "string"
     names = {dict: "object", list: "list", str: "blank string", bool: "boolean", int: "number", float: "number"}
     return "null" if value is None else names.get(type(value), type(value).__name__)

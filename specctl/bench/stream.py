@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from specctl.bench.candidates import MAX_K
 from specctl.bench.records import Clock, Record
 from specctl.bench.scrape import from_histogram
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from specctl.runtime import SpecStats
 
 CountTokens = Callable[[str], list[int]]
+EVENTS = "text/event-stream"
 
 
 class Answer:
@@ -80,7 +82,7 @@ class Answer:
         if isinstance(text, str):
             self._text.append(text)
         ids = choice.get("token_ids")
-        if isinstance(ids, list):
+        if isinstance(ids, list) and all(isinstance(each, int) for each in ids):
             self._ids_sent = True
             self._record.token_ids.extend(ids)
         self._record.finish_reason = choice.get("finish_reason") or self._record.finish_reason
@@ -88,9 +90,11 @@ class Answer:
     def _fail(self, why: str) -> None:
         self._record.error = self._record.error or why
 
-    def end(self, tokenize: CountTokens | None) -> None:
+    def end(self, tokenize: CountTokens | None, content_type: str = EVENTS) -> None:
         """The stream is over: what is missing makes the request fail, what is unknown stays unknown."""
         record = self._record
+        if not record.failed and record.first_token_s is None and not self._done and content_type != EVENTS:
+            self._fail(f"the server answered with {content_type}, not with a stream of events")
         record.text, record.reply = "".join(self._text), "".join(self._reply)
         if record.finish_reason is None and not (self._done and record.first_token_s is not None):
             self._fail("the stream ended before the answer did")
@@ -102,7 +106,7 @@ class Answer:
 
 
 def _number(value: object, otherwise: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise
 
 
 def said(body: object) -> str:
@@ -114,8 +118,8 @@ def said(body: object) -> str:
 
 def request_counters(event: Mapping[str, Any]) -> SpecStats | None:
     """A request's own counters from an event: those of vLLM (and specctl), SGLang or TensorRT-LLM; None without."""
-    choices = event.get("choices") or [{}]
-    choice = choices[0] if isinstance(choices[0], dict) else {}
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     metrics, extension = event.get("metrics"), event.get("sglext")
     vllm = metrics.get("speculative_decoding") if isinstance(metrics, dict) else choice.get("speculative_decoding")
     sglang = extension.get("spec_tokens_details") if isinstance(extension, dict) else None
@@ -135,5 +139,7 @@ def _histogram(found: Any) -> list[int]:
     """Dense list or sparse mapping with text keys, as a list."""
     if isinstance(found, dict):
         counts = {int(place): int(count) for place, count in found.items()}
+        if counts and not 0 <= min(counts) <= max(counts) <= MAX_K:
+            raise ValueError("no draft is that long")
         return [counts.get(place, 0) for place in range(max(counts, default=-1) + 1)]
     return [int(count) for count in found]

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
-from specctl.bench.prompt_rows import SHAPES, Prompt, read_row
+from specctl.bench.prompt_rows import SHAPES, NoQuestion, Prompt, read_row
 from specctl.errors import MissingError, SpecctlError, UsageError
 from specctl.resources import bundled_dir
 
@@ -67,52 +67,62 @@ def read_workload(path: str | None = None, bundled: str = DEMO_SET) -> Workload:
     """
     name = bundled if path is None else path
     if name in SETS:
-        prompts = _read_file(bundled_dir() / SETS[name])
+        prompts, _ = _read_file(bundled_dir() / SETS[name])
         return Workload(BUNDLED_PROMPTS if name == DEMO_SET else name, tuple(prompts))
     file = Path(name)
-    prompts = _read_folder(file) if file.is_dir() else _read_file(file)
-    return Workload(name, tuple(prompts), notes=_left_out(prompts))
+    prompts, skipped = _read_folder(file) if file.is_dir() else _read_file(file)
+    return Workload(name, tuple(prompts), notes=_left_out(prompts, skipped))
 
 
-def _left_out(prompts: Sequence[Prompt]) -> tuple[str, ...]:
+def _left_out(prompts: Sequence[Prompt], skipped: int) -> tuple[str, ...]:
     """ShareGPT's rows go on from a recorded answer that is not the model's, so the field asks their beginning alone."""
     rows = sum(prompt.left_out > 0 for prompt in prompts)
-    return (f"{rows} recorded conversations go on; only what stands before their first answer is asked",) * bool(rows)
+    told = (
+        (rows, f"of {rows} recorded conversations only what stands before their first answer is asked"),
+        (skipped, f"{skipped} recorded conversations hold no question and are left out"),
+    )
+    return tuple(note for count, note in told if count)
 
 
-def _read_folder(folder: Path) -> list[Prompt]:
+def _read_folder(folder: Path) -> tuple[list[Prompt], int]:
     """Every `*.jsonl` of a folder; ids get the file's name in front, so that they stay apart."""
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise MissingError(f"no .jsonl file lies in {folder}")
-    return [replace(each, id=f"{file.stem}/{each.id}") for file in files for each in _read_file(file)]
+    read = [(file.stem, *_read_file(file)) for file in files]
+    prompts = [replace(each, id=f"{name}/{each.id}") for name, found, _ in read for each in found]
+    return prompts, sum(skipped for _, _, skipped in read)
 
 
-def _read_file(file: Path) -> list[Prompt]:
+def _read_file(file: Path) -> tuple[list[Prompt], int]:
+    """Its prompts, and how many rows hold no question."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecctlError(f"{file} is not UTF-8 text (byte {error.start})", help="give a JSONL file") from None
     except OSError as error:
         raise MissingError(f"cannot read the prompts {file}: {error.strerror or error}") from None
-    prompts, problems = _read_rows(text)
+    prompts, problems, skipped = _read_rows(text)
+    problems = problems or (skipped if not prompts else [])
     if problems:
         raise SpecctlError(_named(str(file), problems), help=f"a row is one of {SHAPES}")
     if not prompts:
         raise SpecctlError(f"{file} holds no prompts", help=f"write one JSON object a line: {SHAPES}")
-    return prompts
+    return prompts, len(skipped)
 
 
-def _read_rows(text: str) -> tuple[list[Prompt], list[str]]:
-    prompts, problems = [], []
+def _read_rows(text: str) -> tuple[list[Prompt], list[str], list[str]]:
+    prompts, problems, skipped = [], [], []
     for place, number, row in _rows(text):
         try:
             prompts.append(read_row(json.loads(row) if isinstance(row, str) else row, number))
         except json.JSONDecodeError as error:
             problems.append(f"{place}, column {error.colno}: not JSON: {error.msg}")
+        except NoQuestion as error:
+            skipped.append(f"{place}: {error}")
         except (ValueError, RecursionError) as error:
             problems.append(f"{place}: {error}")
-    return prompts, problems
+    return prompts, problems, skipped
 
 
 def _rows(text: str) -> Iterator[tuple[str, int, Any]]:

@@ -1,8 +1,8 @@
 """A streaming OpenAI-compatible server that plays a script, in a thread on the loopback.
 
 What a prompt says decides what happens to it: `500` is answered with that status, `die` closes the connection in the
-middle, `half` ends the stream without an end, `error` sends an error event, `mute` leaves usage out. Everything
-else gets the script: chunks of token ids.
+middle, `half` ends the stream without an end, `error` sends an error event, `mute` leaves usage out, `page` is a page
+of HTML, `moved` leads to nothing and `circle` to itself. Everything else gets the script: chunks of token ids.
 """
 
 from __future__ import annotations
@@ -83,6 +83,12 @@ class Server:
         self.script.requests.append(body)
         self.script.on_request()
         text = body["messages"][-1]["content"] if "messages" in body else str(body["prompt"])
+        if "page" in text:
+            return web.Response(text="<html>hello</html>", content_type="text/html")
+        if "moved" in text:
+            raise web.HTTPFound("/elsewhere")
+        if "circle" in text:
+            raise web.HTTPTemporaryRedirect("/v1/chat/completions")
         if "500" in text:
             return web.json_response({"error": {"message": "out of memory"}}, status=500)
         if not body.get("stream"):

@@ -209,7 +209,7 @@ def test_a_json_array_and_a_folder_of_files_are_read(tmp_path: Path) -> None:
 def test_turns_that_are_not_asked_are_told(tmp_path: Path) -> None:
     talk = [{"from": who, "value": who} for who in ("human", "gpt", "human", "gpt")]
     found = read_workload(write(tmp_path, {"conversations": talk}, {"turns": ["One", "Two"]}))
-    assert found.notes == ("1 recorded conversations go on; only what stands before their first answer is asked",)
+    assert found.notes == ("of 1 recorded conversations only what stands before their first answer is asked",)
 
 
 def test_the_prompts_in_plain_english_hold_eight_categories_of_eight() -> None:
@@ -225,3 +225,38 @@ def test_the_prompts_in_plain_english_hold_eight_categories_of_eight() -> None:
 def test_rounds_bring_other_prompts() -> None:
     ids = [prompt.id for prompt in choose(many(coding=6, math=6), None, 4, rounds=5).prompts]
     assert len(ids) == len(set(ids)) == 12
+
+
+def test_sharegpts_files_are_read_with_all_their_oddities(tmp_path: Path) -> None:
+    """Answers by several models, role and content, nobody asks: a note, and the rest is asked."""
+    talks = [
+        [{"from": "human", "value": "One"}, {"from": "chatgpt", "value": "Yes"}, {"from": "human", "value": "More"}],
+        [{"from": "bing", "value": "Hello"}, {"from": "user", "value": "Two"}, {"from": "bard", "value": "No"}],
+        [{"role": "user", "content": "Three"}, {"role": "assistant", "content": "Fine"}],
+        [],
+        [{"from": "gpt", "value": "Alone"}],
+        [{"from": "human", "value": ""}],
+    ]
+    path = tmp_path / "sharegpt.json"
+    path.write_text(json.dumps([{"id": str(number), "conversations": talk} for number, talk in enumerate(talks)]))
+    found = read_workload(str(path))
+    assert [prompt.messages for prompt in found.prompts] == [user("One"), user("Two"), user("Three")]
+    assert found.notes == (
+        "of 1 recorded conversations only what stands before their first answer is asked",
+        "3 recorded conversations hold no question and are left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"prompt": "\ud800"}, "prompt holds half a character"),
+        ({"conversations": [{"from": "oracle", "value": "x"}]}, "conversations[0] must be an object"),
+        ({"turns": ["a", ""]}, "turns[1] is blank string"),
+        ("word", "a string where an object belongs"),
+    ],
+)
+def test_rows_that_cannot_be_asked_are_named(tmp_path: Path, row: Any, why: str) -> None:
+    with pytest.raises(SpecctlError, match="1 row") as caught:
+        read_workload(write(tmp_path, json.dumps(row)))
+    assert why in caught.value.message
