@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "sarif", "github")
 ENDINGS = (".yaml", ".yml", ".json")
 # Files that hold command lines; in a folder they count only where they start an engine with speculation.
-SCRIPTS = (".sh", ".bash", ".service", ".mk", ".dockerfile", ".tpl")
+SCRIPTS = (".sh", ".bash", ".service", ".mk", ".dockerfile", ".tpl", ".env", ".toml", ".hcl", ".nomad", ".tf")
 SCRIPT_NAMES = ("Dockerfile", "Containerfile", "Makefile", "makefile", "justfile", "Procfile")
 # A file without any of these words holds no setting; most files of a folder are passed over without being parsed.
 MARKS = (b"specul", b"spec-", b"spec_", b"decoding_type", b"specctl", b"num_speculative")

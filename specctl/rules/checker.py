@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from specctl.dialects.dialect import DIALECTS, told_apart
 from specctl.dialects.limits import outside_limits
@@ -22,8 +22,24 @@ ENGINES = ("vllm", "sglang", "trtllm", "specctl")
 _TREES = (".yaml", ".yml", ".json", "stdin>")  # what is read as YAML or JSON before anything else
 
 
+Source = str | bytes | Path | Mapping[str, Any] | list[Any] | None
+
+
+class CheckOptions(TypedDict, total=False):
+    """The keyword arguments of `check`."""
+
+    engine: str
+    release: str | None
+    form: str
+    target: str | Path | None
+    platform: str | None
+    engine_args: Mapping[str, Any] | None
+    env: Mapping[str, str] | None
+    host: Mapping[str, Any] | None
+
+
 def check(
-    source: str | bytes | Path | Mapping[str, Any] | list[Any] | None,
+    source: Source,
     *,
     engine: str = "auto",
     release: str | None = None,
@@ -37,7 +53,8 @@ def check(
     """Say what an engine will do with a setting. Never raises for a bad setting, only for wrong use of itself.
 
     `source`: text or bytes (JSON, YAML or a command line), a mapping, an argv list or a `Path`. `engine`: `vllm`,
-    `sglang`, `trtllm`, `specctl` or `auto` (told by content); `release`: of that engine (default: the newest known).
+    `sglang`, `trtllm`, `specctl` or `auto` (told by content); `release`: of that engine (default:
+    vLLM 0.31.0, SGLang 0.5.22, TensorRT-LLM 1.2.1).
     `form`: `json`, `yaml`, `argv`, `python` or `auto`. `target`: folder, id or bundled name of the model that is
     served, or a preset that names one. `platform`: a GPU kind such as `h100`, or `cpu`. `engine_args`: the engine's
     other arguments by their Python names; `env`: its environment variables; `host`: facts of the machine. Raises

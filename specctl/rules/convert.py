@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, Unpack
 
 from specctl.diagnostics import ERROR
 from specctl.dialects.convert import lost_in, native_method, read_back
@@ -13,7 +13,7 @@ from specctl.dialects.limits import outside_limits
 from specctl.dialects.reading import Finding, Surroundings
 from specctl.dialects.trtllm_move import moved_file
 from specctl.errors import SpecctlError
-from specctl.rules.checker import ENGINES, check
+from specctl.rules.checker import ENGINES, CheckOptions, Source, check
 from specctl.rules.judge import judge
 from specctl.rules.report import MISSING_CODES, Report
 from specctl.spec import SpecDecodeConfig
@@ -29,8 +29,11 @@ class Converted:
     report: Report
     release: str
 
+    def __str__(self) -> str:
+        return self.text
 
-def load(source: Any, **options: Any) -> SpecDecodeConfig:
+
+def load(source: Source, **options: Unpack[CheckOptions]) -> SpecDecodeConfig:
     """Read a setting into its canonical spec; `options` are those of `check`. Raises `SpecctlError` where it has an
     error.
     """
@@ -41,7 +44,13 @@ def load(source: Any, **options: Any) -> SpecDecodeConfig:
     return report.config
 
 
-def convert(source: Any, to: str, *, to_release: str | None = None, **options: Any) -> Converted:
+def convert(
+    source: Source | SpecDecodeConfig | Report,
+    to: str,
+    *,
+    to_release: str | None = None,
+    **options: Unpack[CheckOptions],
+) -> Converted:
     """Write a setting in the spelling of `to` (`vllm`, `sglang`, `trtllm`, `specctl`); losses are SPC4xx diagnostics
     of the report.
 
@@ -52,7 +61,7 @@ def convert(source: Any, to: str, *, to_release: str | None = None, **options: A
     if to not in ENGINES:
         raise UsageError(f"unknown spelling {to!r}", help=f"one of {', '.join(ENGINES)}")
     report = source if isinstance(source, Report) else None
-    if report is None and not isinstance(source, SpecDecodeConfig):
+    if not isinstance(source, (Report, SpecDecodeConfig)):
         report = check(source, **options)
     spec = source if isinstance(source, SpecDecodeConfig) else report.config if report else None
     if spec is None:

@@ -90,7 +90,8 @@ def _of_setting(document: Document, setting: Mapped, options: dict[str, Any]) ->
 
 def _of_node(document: Document, each: Embedded, options: dict[str, Any]) -> Report:
     """The report on a mapping below other keys; its places are those of the whole text."""
-    inner = fill(Document(document.source, masked(document.text), "yaml"), each.node)
+    within = each.within or Mapped.whole(masked(document.text))
+    inner = fill(Document(document.source, within.text, "yaml"), each.node)
     told = dict(options)
     engine, dialect = told.get("engine") or "auto", told.get("dialect") or each.engine or "auto"
     try:
@@ -102,7 +103,7 @@ def _of_node(document: Document, each: Embedded, options: dict[str, Any]) -> Rep
     else:
         reading.findings = [found for found in reading.findings if not _of_another(found, reading)]
         report = judge(reading, **_filters(told))
-    return _placed(report, document, inner.text, list(range(len(inner.text))))
+    return _placed(report, document, inner.text, list(within.at))
 
 
 def _of_another(found: Finding, reading: Reading) -> bool:
@@ -190,9 +191,9 @@ def _is_text(flag: str, value: str) -> bool:
 
 
 def _name(document: Document, word: Word, name: str) -> str:
-    """A variable as it is written; of a template mark, the mark itself."""
+    """A variable as it is written, its first line; of a template mark, the mark itself."""
     if MASK not in word.text:
-        return name
+        return name if "\n" not in name else name.split("\n", 1)[0] + " ..."
     start = word.text.index(MASK)
     end = start
     while end < len(word.text) and word.text[end] == MASK:

@@ -13,15 +13,25 @@ from specctl.spec import SpecDecodeConfig
 MISSING_CODES = frozenset({"SPC201"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The verdict on one setting.
+    """The verdict on one setting; printed, it is the text of `specctl validate-config`.
 
     `config` is the canonical spec as a dataclass (None where nothing usable was read, or speculation is off);
     `result` holds everything that the output formats print."""
 
     result: Result
     config: SpecDecodeConfig | None = None
+
+    def __str__(self) -> str:
+        from specctl.diagnostics.as_text import render
+
+        return render([self.result])
+
+    def __repr__(self) -> str:
+        errors, warnings = self.result.count(ERROR), self.result.count(WARNING)
+        what = f"{self.engine} {self.release}".strip()
+        return f"<Report: {what} {self.verdict}; {errors} errors, {warnings} warnings>"
 
     @property
     def verdict(self) -> str:

@@ -45,7 +45,8 @@ _HANDS_ON = frozenset(("ssh", "eval", "bash", "sh", "su", "tmux", "screen", "sru
 @dataclass(frozen=True)
 class Embedded:
     """A command line (`words`), the text of a settings file (`setting`), or a mapping below other keys of a YAML file
-    (`node`, with the form in which it is read), inside another file.
+    (`node`, with the form in which it is read), inside another file; `within`: the text that holds the node, where that
+    is not the file itself.
 
     `engine`: whose it is, where the command itself says so; `release`: which one, where an image's tag says so;
     `env`: the engine's environment variables set for it; `foreign`: another program takes it first, so that names
@@ -54,6 +55,7 @@ class Embedded:
     words: tuple[Word, ...] = ()
     setting: Mapped | None = None
     node: Any = None
+    within: Mapped | None = None
     form: str = "yaml"
     engine: str | None = None
     release: str | None = None
@@ -75,8 +77,26 @@ def embedded(document: Document) -> list[Embedded]:
         if found is None and covered is text and not document.source.endswith("stdin>"):
             return []  # the YAML itself is broken, which is for its reader to say
     if found is None:
-        found = in_text(Mapped.whole(covered))
-    return found[:LIMIT]
+        name = PurePath(document.source).name
+        found = in_text(Mapped.whole(covered), make=name.endswith(".mk") or name.lower().startswith("makefile"))
+    return _once(found)[:LIMIT]
+
+
+def _once(found: list[Embedded]) -> list[Embedded]:
+    """Each setting once: not again for every alias, and not by itself where a command that uses it was found."""
+    used = {place for each in found if not each.foreign for place in _flag_places(each)}
+    kept: dict[Any, Embedded] = {}
+    for number, each in enumerate(found):
+        places = _flag_places(each)
+        if each.foreign and places and used.issuperset(places):
+            continue
+        texts = tuple(word.text for word in each.words)
+        kept.setdefault((texts, places) if each.words else number, each)
+    return list(kept.values())
+
+
+def _flag_places(each: Embedded) -> tuple[int, ...]:
+    return tuple(word.mapped.at[0] for word in each.words if word.text and owner(word.text))
 
 
 def masked(text: str) -> str:
@@ -88,8 +108,10 @@ def masked(text: str) -> str:
     return _TEMPLATE.sub(lambda found: MASK * len(found.group()), text)
 
 
-def in_text(source: Mapped, env: dict[str, str] | None = None, variables: Variables | None = None) -> list[Embedded]:
-    """What a text in the language of a shell holds."""
+def in_text(
+    source: Mapped, env: dict[str, str] | None = None, variables: Variables | None = None, *, make: bool = False
+) -> list[Embedded]:
+    """What a text in the language of a shell, or a makefile, holds."""
     known = assignments(source) | dict(variables or {})
     around = {name: words[0].text for name, words in known.items() if ENGINE_VARIABLE.fullmatch(name) and words}
     around = {**(env or {}), **around}
@@ -97,9 +119,10 @@ def in_text(source: Mapped, env: dict[str, str] | None = None, variables: Variab
     found = [Embedded(setting=body) for body in heredocs if is_setting(body.text)]
     found += _exec_forms(source, around)
     done = 0
-    shell = Shell(source, known)
+    shell = Shell(source, known, make=make)
+    spoken = list(_printed(source.text))
     for mark in ENTRY.finditer(source.text):
-        if mark.start() < done:
+        if mark.start() < done or any(start <= mark.start() < end for start, end in spoken):
             continue
         if len(found) >= LIMIT:
             break
@@ -117,6 +140,8 @@ def _loose(source: Mapped, found: list[Embedded], env: dict[str, str]) -> list[E
     more: list[Embedded] = []
     for _, _, values in assigned(source):
         words = [part for value in values for part in _resplit(source, value)]
+        if words and words[0].text.startswith("["):  # a list in HCL or TOML
+            words = _listed(source, words[0].mapped.at[0])
         fresh = not any(word.text and word.mapped.at[0] in used for word in words)
         if fresh and any(owner(word.text) for word in words):
             more += of_words(words, env) or bare_flags(words, env)
@@ -130,6 +155,14 @@ def _resplit(source: Mapped, value: Word) -> list[Word]:
     if rest and owner(value.text) and " " not in value.text:
         return [value, *line_words(source.part(*rest.span()))]
     return line_words(value.mapped) if " " in value.text.strip() and "-" in value.text else [value]
+
+
+def _listed(source: Mapped, place: int) -> list[Word]:
+    """The texts of the list that opens at `place`; none where it holds anything else."""
+    at = source.at.index(place) + 1
+    words = json_words(source, at)
+    behind = source.at.index(words[-1].mapped.at[-1]) + 2 if words and words[-1].text else at
+    return words if re.compile(r"[\s,]*\]").match(source.text, behind) else []
 
 
 def line_words(line: Mapped) -> list[Word]:
@@ -146,6 +179,15 @@ def _behind(source: Mapped, value: Word) -> int:
     """The index in `source` just behind a word's last character."""
     last = value.mapped.at[-1] if value.text else -1
     return source.at.index(last) + 1 if last in source.at else len(source.text)
+
+
+def _printed(text: str) -> Iterator[tuple[int, int]]:
+    """Where here-documents stand that are only shown, as a usage text."""
+    for start in _HEREDOC.finditer(text):
+        line = text[text.rfind("\n", 0, start.start()) + 1 : start.end()]
+        if re.match(r"[ \t]*(?:cat|echo)\b[^>|]*$", line.replace(start.group(0).split("\n")[0], "")):
+            end = re.compile(rf"(?m)^[ \t]*{start.group(2)}[ \t]*$").search(text, start.end())
+            yield start.end(), end.start() if end else len(text)
 
 
 def _heredocs(source: Mapped) -> Iterator[Mapped]:

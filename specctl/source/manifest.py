@@ -28,6 +28,7 @@ _COMMAND = ("entrypoint", "command", "args", "cmd")
 # Keyword arguments of the engine that a verdict hangs on, where they stand beside a setting.
 _BESIDE = ("model", "tensor_parallel_size", "max_model_len", "max_num_batched_tokens", "max_num_seqs", "enable_lora")
 _FLAGS = re.compile(r"\s*(?:--[\w.-]+(?:=|\s+)|-sc\s|serve\s)\S")
+_PROSE = re.compile(r"\s*--speculative[-_]config\s+[a-z]+\s")
 MAX_NODES = 100_000
 
 
@@ -151,10 +152,14 @@ class _Manifest:
     def scalar(self, node: Any, env: dict[str, Word], image: str) -> None:
         value = node.value
         if is_setting(value) and ("\n" in value or value.lstrip().startswith("{")):
+            inner = _deeper(self.mapped(node))
+            if inner is not None:
+                self.found += inner
+                return
             self.found += in_text(self.mapped(node)) if "<<" in value else [Embedded(setting=self.mapped(node))]
         elif ENTRY.search(value) and " " in value.strip():
             self.found += in_text(self.mapped(node), _texts(env), {name: [word] for name, word in env.items()})
-        elif _FLAGS.match(value) and any(map(owner, value.split())):
+        elif _FLAGS.match(value) and any(map(owner, value.split())) and not _PROSE.match(value):
             self.found += bare_flags(line_words(self.mapped(node)), _texts(env), image)
 
     def mapped(self, node: Any) -> Mapped:
@@ -193,6 +198,34 @@ def _below(node: Any, entries: list[tuple[Any, Any]], form: str, engine: str | N
     """Some entries of a mapping, as a setting of their own."""
     kept = yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark, node.flow_style)
     return Embedded(node=kept, form=form, engine=engine, foreign=True)
+
+
+def _deeper(text: Mapped) -> list[Embedded] | None:
+    """What a YAML text inside a value holds below its own keys, as a service's configuration does; None where the
+    setting stands at its root, or nothing was found."""
+    try:
+        root = yaml.compose(text.text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(root, yaml.MappingNode):
+        return None
+    names = {_snake(str(key.value)).split(".")[0] for key, _ in root.value}
+    if names & {"speculative_config", "speculative_algorithm", "decoding_type", "spec_method", "specctl"}:
+        return None
+    found = in_manifest(text.text)
+    return [_outward(each, text) for each in found] if found else None
+
+
+def _outward(each: Embedded, text: Mapped) -> Embedded:
+    """What was found in a text that itself was taken out of the file, with its places in the file."""
+
+    def moved(inner: Mapped) -> Mapped:
+        return Mapped(inner.text, [text.at[min(place, len(text.at) - 1)] for place in inner.at])
+
+    words = tuple(Word(moved(word.mapped), word.unknown) for word in each.words)
+    within = None if each.node is None else moved(each.within or Mapped.whole(text.text))
+    setting = None if each.setting is None else moved(each.setting)
+    return replace(each, words=words, setting=setting, within=within)
 
 
 def _single(pairs: list[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -69,10 +69,10 @@ class _Builder:
 
 
 class Shell:
-    """Reads one shell text. `variables`: what is known of them; see `assignments`."""
+    """Reads one shell text. `variables`: what is known of them, see `assignments`; `make`: it is a makefile's."""
 
-    def __init__(self, source: Mapped, variables: Variables | None = None) -> None:
-        self.source, self.text, self.variables = source, source.text, variables or {}
+    def __init__(self, source: Mapped, variables: Variables | None = None, *, make: bool = False) -> None:
+        self.source, self.text, self.variables, self.make = source, source.text, variables or {}, make
 
     def command(self, at: int) -> tuple[list[Word], int]:
         """The words of the simple command that begins at `at`, and where it ends."""
@@ -113,7 +113,7 @@ class Shell:
         if char == "'":
             end = self.text.find("'", at + 1)
             end = len(self.text) if end < 0 else end
-            builder.add(self.source.part(at + 1, end).pairs())
+            self.verbatim(at + 1, end, builder)
             return end + 1
         if char == '"':
             return self.quoted(at + 1, builder)
@@ -124,6 +124,25 @@ class Shell:
         if char == "$":
             return self.variable(at, builder, split=True)
         return self.plain(at, builder)
+
+    def verbatim(self, at: int, end: int, builder: _Builder) -> None:
+        """What stands between single quotes; make fills in its variables before the shell sees the quotes."""
+        if not self.make or "$" not in self.text[at:end]:
+            builder.add(self.source.part(at, end).pairs())
+            if MASK in self.text[at:end] and "a template mark" not in builder.unknown:
+                builder.unknown.append("a template mark")
+            return
+        while at < end:
+            named = VARIABLE.match(self.text, at, end)
+            name = next((each for each in named.groups() if each), "") if named else ""
+            start = next((word.mapped.at[0] for word in self.variables.get(name, ()) if word.text), at)
+            if named and start < at:  # as it stands in its line above, quotes and all
+                start -= self.text[start - 1] in ("'", '"')
+                line = self.text.find("\n", start)
+                self.verbatim(start, len(self.text[:line].rstrip()), builder)
+                at = named.end()
+            else:
+                at = self.variable(at, builder, split=False) if named else self.plain(at, builder)
 
     def quoted(self, at: int, builder: _Builder) -> int:
         builder.add(())

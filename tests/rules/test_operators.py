@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
 from specctl import check, convert
@@ -79,3 +81,21 @@ def test_words_that_sglangs_other_flags_take(flag: str, value: str, *, good: boo
 def test_a_digit_that_is_no_number() -> None:
     assert check(["--speculative-num-steps", "\u00b9"], engine="sglang").verdict == "refuses"
     assert check(["vllm", "serve", "m", "--num-speculative-tokens", "\u00b9"]).verdict == "refuses"
+
+
+def test_the_public_names() -> None:
+    import specctl
+
+    assert all(getattr(specctl, name).__doc__ for name in specctl.__all__)
+    assert resources.files("specctl").joinpath("py.typed").is_file()  # type checkers read the annotations
+    with pytest.raises(specctl.UsageError):
+        check("{}", engine="vlm")
+    with pytest.raises(specctl.SpecctlError):
+        specctl.load({"method": "ngrm"})
+
+
+def test_a_report_prints_as_the_command_does() -> None:
+    report = check('{"method": "ngram", "num_speculative_tokens": "4", "prompt_lookup_max": 4, "prompt_lookup_min": 2}')
+    assert repr(report) == "<Report: vllm 0.31.0 accepts; 0 errors, 1 warnings>"
+    assert 'warning[SPC010]: num_speculative_tokens is "4"; the engine reads it as 4' in str(report)
+    assert str(convert(report, "trtllm")).startswith("speculative_config:\n  decoding_type: NGram\n")

@@ -49,6 +49,14 @@ VALID = {
     "alias.yaml": "s: &s {method: ngram, num_speculative_tokens: 4, prompt_lookup_min: 2, prompt_lookup_max: 4}\n"
     "engine_kwargs: {speculative_config: *s}\n",
     "camel.yaml": f"vllmConfig:\n  speculativeConfig: {GOOD}\n",
+    "Makefile": f"K ?= 4\nSPEC := {GOOD.replace(':4,', ':$(K),', 1)}\nserve:\n\tvllm serve m -sc '$(SPEC)'\n",
+    "args.hcl": f'config {{\n  args  = ["--model", "m", "--speculative-config", "{ESCAPED}"]\n}}\n',
+    "usage.sh": "cat <<EOF\n  vllm serve m --speculative-config JSON\nEOF\n"
+    f"vllm serve m --speculative-config '{GOOD}'\n",
+    "ray.yaml": "spec:\n  serveConfigV2: |\n    args:\n    - engine_kwargs:\n        speculative_config:\n"
+    f"          {GOOD}\n",
+    "twice.yaml": f"a: &a\n- --speculative-config\n- '{GOOD}'\nb: {{image: vllm/vllm-openai, args: *a}}\n"
+    "c: {image: vllm/vllm-openai, args: *a}\n",
     "engine.yaml": "engine_kwargs:\n  speculative_algorithm: NGRAM\n  speculative_num_draft_tokens: 8\n  my_own: 1\n"
     "  max_running_requests: 8\n",
 }
@@ -98,6 +106,26 @@ def test_settings_by_alias_point_to_the_value(text: str) -> None:
 )
 def test_what_the_shell_or_the_program_breaks(text: str, code: str) -> None:
     assert code in codes("a.sh", text + "vllm serve m --spec-method suffix\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'args = ["--speculative-config", jsonencode({ method = "ngram" })]\n',  # no list of texts
+        "cat <<EOF\n  vllm serve m --speculative-config '{}'\nEOF\n",
+        'note: "--speculative-config may be set"\nname: --speculative-config\n',
+    ],
+)
+def test_prose_is_no_setting(text: str) -> None:
+    assert codes("a.yaml" if text.startswith("note") else "a.sh", text) == ["SPC013"]
+
+
+@pytest.mark.parametrize("mark", ["{{k}}", "{{ .Values.k }}"])
+def test_template_marks_inside_quotes_are_named(mark: str) -> None:
+    text = f"vllm serve m --speculative-config '{GOOD.replace(':4,', f':{mark},', 1)}'\n"
+    (report,) = reports("justfile", text)
+    assert [each.code for each in report.diagnostics] == ["SPC015"]
+    assert mark in report.diagnostics[0].message
 
 
 @pytest.mark.parametrize(
