@@ -65,6 +65,7 @@ class Order:
     servers: Servers | None = None
     lenient: bool = False
     measured_length: bool = False
+    draft_check: bool = True
 
     def __post_init__(self) -> None:
         prompts = self.prompts_a_level

@@ -186,6 +186,7 @@ def _options(order: Order, target: Any, workload: Workload) -> EngineOptions:
         max_num_batched_tokens=batch,
         seed=order.seed,
         measured_length=order.measured_length,
+        draft_check=order.draft_check,
     )
 
 

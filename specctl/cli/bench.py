@@ -114,6 +114,7 @@ def _order(
         threads=run.threads,
         lenient=run.all_methods,
         measured_length=_measured_length(run, servers),
+        draft_check=run.draft_check,
     )
 
 
@@ -190,10 +191,14 @@ def _render(outcome: Outcome, format: str, detailed: bool) -> None:
         show(outcome.report)
     else:
         sys.stdout.write(as_text(outcome.report, format, detailed))
-    for line in [*(f"note: {note}" for note in outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
+    for line in [*map(_told, outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
         print(line, file=sys.stderr)
     if len(outcome.failures) > MAX_NAMED_FAILURES:
         print(f"and {len(outcome.failures) - MAX_NAMED_FAILURES} more failed; --output-json has all", file=sys.stderr)
+
+
+def _told(note: str) -> str:
+    return note if "WARNING" in note else f"note: {note}"
 
 
 def _write_files(outcome: Outcome, output: OutputOptions) -> None:

@@ -65,6 +65,7 @@ class RunOptions:
     speculation: Annotated[
         str, Opt(help="set: drafts as long as the setting says; auto: as long as it pays by measurement, at most so.")
     ] = "set"
+    draft_check: Annotated[bool, Opt(help="Look at the start for what may be wrong with a draft.")] = True
     check_outputs: Annotated[bool, Opt("--check-outputs/--no-check-outputs", help="Compare outputs.")] = True
     resume: Annotated[
         Text, Opt(metavar="FILE", help="Keep finished blocks here, and go on where an earlier run stopped.")

@@ -10,7 +10,7 @@ from specctl.errors import SpecctlError
 
 if TYPE_CHECKING:
     from specctl.modelinfo.fit import Pair
-    from specctl.runtime.probe import Probe, Row
+    from specctl.runtime.probing.probe import Probe, Row
     from specctl.spec.config import SpecDecodeConfig
 
 NUM_PROMPTS = 16
@@ -33,7 +33,7 @@ def run_probe(pair: Pair, options: ProbeOptions) -> Probe:
     """
     from specctl.bench.workloads import DEMO_SET, TEXT_SET, as_text, choose, read_workload, tokens_of
     from specctl.runtime import load_target
-    from specctl.runtime.probe import probe
+    from specctl.runtime.probing.probe import probe
 
     target = load_target(pair.target.name, device=options.device, dtype=options.dtype)
     work = read_workload(options.prompts, DEMO_SET if pair.target.name == "demo" else TEXT_SET)

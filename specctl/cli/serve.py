@@ -55,6 +55,7 @@ def command(
     gpu_memory_utilization: Annotated[float, Opt(min=0.01, max=1, help="Share of a GPU's memory to use.")] = 0.9,
     enable_prefix_caching: Annotated[bool, Opt(help="Begin with what earlier requests left in the cache.")] = True,
     speculation: Annotated[str, Opt(help="set, or auto: drafts as long as it pays by measurement.")] = "set",
+    draft_check: Annotated[bool, Opt(help="Look at the start for what may be wrong with the draft.")] = True,
     coupled: Annotated[bool, Opt("--coupled", help="Sampled text does not depend on the draft.")] = False,
     max_queue: Annotated[int, Opt(min=0, help="Requests that may wait; one more gets 429.")] = 256,
     max_body_mib: Annotated[float, Opt(min=0.001, help="Largest request body, in MiB.")] = 8.0,
@@ -90,8 +91,8 @@ def command(
     sock = bind(host, port)  # before the model is loaded: nobody wants to hear of a port in use a minute later
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # while loading there is nothing to finish
     sizes = max_num_seqs, max_model_len, max_num_batched_tokens
-    memory = enable_prefix_caching, kv_cache_memory, gpu_memory_utilization
-    loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, coupled, speculation == "auto"))
+    memory, how = (enable_prefix_caching, kv_cache_memory, gpu_memory_utilization), (coupled, speculation == "auto")
+    loaded = load(target, spec, LoadOptions(device, dtype, threads, *sizes, *memory, *how, draft_check))
     options = ServerOptions(
         model_names=tuple(served_model_name or [target]),
         max_model_len=loaded.engine.max_model_len,
@@ -196,7 +197,7 @@ def _announce(loaded: Loaded, spec: SpecDecodeConfig | None, options: ServerOpti
     print(f"target       {loaded.target.name}, {facts['dtype']} on {facts['device']}, {facts['threads']} threads")
     print(f"speculation  {_speculation(loaded.engine, spec)}")
     for note in (*loaded.notes, *loaded.engine.notes):
-        print(f"             note: {note}")
+        print(f"             {note}" if note.startswith("WARNING") else f"             note: {note}")
     for line in memory_lines(loaded.plan, options.max_num_seqs):
         print(line)
     print(f"limits       {options.max_num_seqs} requests at once (max_num_seqs), {options.max_queue} more may wait")

@@ -35,6 +35,7 @@ class LoadOptions:
     gpu_memory_utilization: float
     coupled: bool
     measured_length: bool = False
+    draft_check: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def load(name: str, spec: SpecDecodeConfig | None, options: LoadOptions) -> Load
         coupled=options.coupled,
         prefix_caching=options.prefix_caching,
         measured_length=options.measured_length,
+        draft_check=options.draft_check,
     )
     engine = make_engine(target, spec, made)
     return Loaded(target, engine, _fit(target, engine, options, wanted), (*notes, *more))

@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
+from specctl.planning.alarm import has_weights
 from specctl.runtime.acceptance import make_verifier
 from specctl.runtime.draft_length import make_draft_length
 from specctl.runtime.engine import Engine
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.options import EngineOptions
 from specctl.runtime.pair_notes import pair_notes
+from specctl.runtime.probing.check import draft_check
 from specctl.runtime.proposers import Slots, make_proposer
 from specctl.runtime.target import Target
 from specctl.spec.config import Acceptance, SpecDecodeConfig
@@ -40,6 +42,8 @@ def make_engine(target: Target, spec: SpecDecodeConfig | None, options: EngineOp
     length = make_draft_length(spec, k, measured=options.measured_length)
     engine = Engine(target, proposer, options, make_verifier(spec, k), length)
     engine.remarks = pair_notes(target, spec, k)
+    if options.draft_check and has_weights(spec.method.name):
+        engine.remarks += draft_check(engine, spec)
     return engine
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from specctl.runtime.integrity import wanted
+
+DRAFT_CHECK = "SPECCTL_DRAFT_CHECK"
+
+
+def draft_check_wanted() -> bool:
+    """Yes, unless the environment says no."""
+    return os.environ.get(DRAFT_CHECK, "1") not in ("", "0")
 
 
 @dataclass(frozen=True)
@@ -16,7 +24,8 @@ class EngineOptions:
     ``acceptance``, this option by itself serves plain decoding. ``kv_cache_tokens``: cache entries that all sequences
     together may have, None for as many as all slots could need. ``prefix_caching``: begin with what earlier requests
     left in the cache. ``measured_length``: a draft's length follows measured acceptance and times instead of the
-    setting, which it never exceeds. ``check_cache``: look for stale rows in the caches.
+    setting, which it never exceeds. ``check_cache``: look for stale rows in the caches. ``draft_check``: try at
+    the start whether a small change makes the draft follow the target better (`specctl.runtime.probing.check`).
     Raises ValueError for limits below 1.
     """
 
@@ -29,6 +38,7 @@ class EngineOptions:
     prefix_caching: bool = False
     measured_length: bool = False
     check_cache: bool = field(default_factory=wanted)
+    draft_check: bool = field(default_factory=draft_check_wanted)
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "kv_cache_tokens"):

@@ -71,7 +71,8 @@ def test_a_probe_measures_and_answers(capsys: pytest.CaptureFixture[str], tmp_pa
     words = ["inspect", "demo", "--draft", "demo-medusa", "--probe", "--prompts", str(file)]
     assert run([*words, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["probe"]
-    assert [row["cause"] for row in found["rows"]] == ["as it is", "chat template"]
+    causes = ["as it is", "chat template", "head order", "head order", "hidden state"]
+    assert [row["cause"] for row in found["rows"]] == causes
     assert found["rows"][0]["num_drafts"] > 5
     assert found["alarm"] is None
     assert run(["inspect", "demo-draft", "--draft", "demo-eagle", "--probe", "--prompts", str(file)]) == 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 
 import torch
@@ -44,6 +45,15 @@ class Weights:
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
+
+    def changed(self, tensors: Mapping[str, Tensor | None]) -> Weights:
+        """The same weights but for ``tensors``; None: as if there were no tensor of that name."""
+        other = copy(self)
+        kept = {name: path for name, path in self._files.items() if name not in tensors}
+        other._unpickled = {name: t for name, t in self._unpickled.items() if name not in tensors}
+        other._unpickled |= {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        other._files = kept | dict.fromkeys(other._unpickled.keys() - kept.keys(), self.folder)
+        return other
 
     def names(self) -> list[str]:
         """The names of all tensors, in order."""

@@ -19,6 +19,7 @@ from specctl.spec.methods import METHODS
 
 if TYPE_CHECKING:
     from specctl.runtime.draft import Proposer
+    from specctl.runtime.models.heads.files import Changes
     from specctl.runtime.models.loading import Model
     from specctl.runtime.target import Target
 
@@ -39,12 +40,16 @@ PROPOSERS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Slots:
-    """How many sequences a proposer must hold memory for at once, and of how many tokens each."""
+    """How many sequences a proposer must hold memory for at once, and of how many tokens each.
+
+    ``changes``: what to try in place of the head's own files.
+    """
 
     count: int
     max_len: int
     max_num_batched_tokens: int
     check_cache: bool = False
+    changes: Changes | None = None
 
     def ledger(self) -> RowLedger | None:
         """What notes the rows of the draft's cache, where that is asked for."""

@@ -46,7 +46,7 @@ class Picker:
             if not self._sample or sampling.greedy:
                 picked.append((best[row], None))
                 continue
-            distribution = probabilities(self._spread(logits[row]), sampling)
+            distribution = probabilities(self.spread(logits[row]), sampling)
             picked.append((sequence.randomness.pick(distribution, len(sequence.tokens) + ahead), distribution))
         return picked
 
@@ -81,17 +81,17 @@ class Picker:
             rows = list(group)
             if sequence.request.sampling.greedy:
                 continue
-            laws = probabilities(self._spread(logits[rows]), sequence.request.sampling)
+            laws = probabilities(self.spread(logits[rows]), sequence.request.sampling)
             for row, law in zip(rows, laws, strict=True):
                 tokens = sequence.randomness.pick_several(law, len(sequence.tokens) + ahead, counts[row])
                 logs = law[tokens].log().tolist()
                 found[row] = (list(zip(tokens, logs, strict=True)), law)
         return found
 
-    def _spread(self, logits: Tensor) -> Tensor:
+    def spread(self, logits: Tensor) -> Tensor:
         """Rows over the draft's vocabulary, over the target's: what the draft does not know it never proposes."""
         if self._vocabulary is None:
-            return logits
+            return _widen(logits, self._vocab_size)
         full = logits.new_full((*logits.shape[:-1], self._vocab_size), float("-inf"))
         return full.index_copy_(-1, self._vocabulary, logits)
 

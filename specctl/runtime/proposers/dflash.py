@@ -32,7 +32,7 @@ class DFlashProposer:
     def __init__(self, head: DFlashHead, k: int, slots: Slots, picker: Picker) -> None:
         self._head = head
         self._k = k
-        self._picker = picker
+        self.picker = picker
         self._cache = head.make_cache(slots.count, slots.max_len)
         self._kept: dict[int, int] = {}
         self._waiting: dict[int, list[Tensor]] = {}
@@ -48,7 +48,7 @@ class DFlashProposer:
         method = spec.method
         assert isinstance(method, DFlash), "the table maps names to their own classes"
         assert spec.model is not None, "a spec of this method names its draft"
-        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name, slots.changes)
         head = load_dflash(files, method.target_layer_ids, method.mask_token_id)
         most = head.block_size - 1
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", head.vocabulary)
@@ -108,7 +108,7 @@ class DFlashProposer:
             tokens += [sequence.tokens[-1], *[self._head.mask] * count]
             rows += range(len(tokens) - count, len(tokens))
         logits = self._head.fill(tokens, spans, self._cache, rows)
-        return draft_filled(sequences, counts, logits, self._picker)
+        return draft_filled(sequences, counts, logits, self.picker)
 
     def finish(self, sequence: Sequence) -> None:
         self._left.leave(sequence.slot, self._kept.pop(sequence.slot, 0))

@@ -54,7 +54,7 @@ class DraftModelProposer:
         self._cache = model.make_cache(slots.count, self._max_len + (shape.num_expanded if shape else 0))
         self._computed: dict[int, int] = {}
         self._left = LeftRows(self._cache, self.rows)
-        self._picker = Picker(vocab_size, sample, mapping.meaning)
+        self.picker = Picker(vocab_size, sample, mapping.meaning)
 
     @classmethod
     def from_spec(cls, spec: SpecDecodeConfig, target: Target, slots: Slots) -> Self:
@@ -107,7 +107,7 @@ class DraftModelProposer:
                 ends[i] += 1
             return self._model.forward(tokens, spans, self._cache, range(len(tokens)))
 
-        drafts = draft_chain(sequences, counts, self._catch_up(sequences), advance, self._picker)
+        drafts = draft_chain(sequences, counts, self._catch_up(sequences), advance, self.picker)
         for sequence, end in zip(sequences, ends, strict=True):
             self._computed[sequence.slot] = end
         return drafts
@@ -120,7 +120,7 @@ class DraftModelProposer:
             tokens = [twig.token for twig in twigs]
             return self._model.forward(tokens, scratch.spans(twigs), self._cache, range(len(tokens)))
 
-        return draft_tree(sequences, counts, self._catch_up(sequences), expand, self._picker, shape)
+        return draft_tree(sequences, counts, self._catch_up(sequences), expand, self.picker, shape)
 
     def _catch_up(self, sequences: list[Sequence]) -> Tensor:
         """Process what stands in the sequences but not yet in the cache; logits [n, vocab] after each newest token."""

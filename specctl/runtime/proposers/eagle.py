@@ -21,7 +21,7 @@ _UNREAD = ("t2d", "lm_head.", "embed_tokens.", "verifier_", "rotary_emb.", "laye
 
 def _open(spec: SpecDecodeConfig, target: Target, slots: Slots) -> HeadFiles:
     assert spec.model is not None, "a spec of this method names its head"
-    return open_head(spec.model, target.model, slots.max_len, spec.method.name)
+    return open_head(spec.model, target.model, slots.max_len, spec.method.name, slots.changes)
 
 
 class EagleProposer(RecurrentHeadProposer):

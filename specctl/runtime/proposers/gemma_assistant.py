@@ -58,4 +58,4 @@ class GemmaAssistantProposer(NewestState):
             return logits
 
         first = advance(list(range(len(sequences))), [sequence.tokens[-1] for sequence in sequences])
-        return draft_chain(sequences, counts, first, advance, self._picker)
+        return draft_chain(sequences, counts, first, advance, self.picker)

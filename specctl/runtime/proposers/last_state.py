@@ -27,7 +27,7 @@ class NewestState(ABC):
         self.hidden_layers = hidden_layers
         self._k = k
         self._shape = shape
-        self._picker = picker
+        self.picker = picker
         self._states: dict[int, Tensor] = {}
 
     @property
@@ -76,9 +76,9 @@ class LastStateProposer(NewestState):
         newest = [sequence.tokens[-1] for sequence in sequences]
         if self._shape:
             logits, expand = self.begin_trees(states, newest)
-            return draft_tree(sequences, counts, logits, expand, self._picker, self._shape)
+            return draft_tree(sequences, counts, logits, expand, self.picker, self._shape)
         logits, advance = self.begin(states, newest)
-        return draft_chain(sequences, counts, logits, advance, self._picker)
+        return draft_chain(sequences, counts, logits, advance, self.picker)
 
     @abstractmethod
     def begin(self, states: Tensor, tokens: list[int]) -> tuple[Tensor, Advance]:

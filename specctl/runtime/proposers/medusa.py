@@ -29,7 +29,7 @@ class MedusaProposer(LastStateProposer):
         Raises SpecctlError and its kin for heads that are absent, damaged, for another target, or fewer than asked for.
         """
         assert spec.model is not None, "a spec of this method names its heads"
-        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name, slots.changes)
         heads = load_medusa(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic", heads.vocabulary)
         k = drafted_tokens(spec, heads.count, (spec.tree and spec.tree.depth) or heads.count)

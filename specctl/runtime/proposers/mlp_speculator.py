@@ -28,7 +28,7 @@ class MlpSpeculatorProposer(LastStateProposer):
         is absent, damaged, for another target, or of fewer steps than asked for.
         """
         assert spec.model is not None, "a spec of this method names its checkpoint"
-        files = open_head(spec.model, target.model, slots.max_len, spec.method.name)
+        files = open_head(spec.model, target.model, slots.max_len, spec.method.name, slots.changes)
         head = load_mlp_speculator(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         k = drafted_tokens(spec, head.count, (spec.tree and spec.tree.depth) or head.count)

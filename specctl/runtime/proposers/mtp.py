@@ -26,7 +26,9 @@ class MtpProposer:
         """Raises SpecctlError and its kin for a checkpoint without such layers or with one that cannot run here."""
         if spec.model and is_assistant(folder := model_folder(spec.model)):
             return GemmaAssistantProposer.load(folder, spec, target)
-        files = open_head(spec.model or str(target.folder), target.model, slots.max_len, spec.method.name)
+        files = open_head(
+            spec.model or str(target.folder), target.model, slots.max_len, spec.method.name, slots.changes
+        )
         heads, notes = load_mtp(files)
         picker = Picker(target.vocab_size, spec.draft_sample_method == "probabilistic")
         k = drafted_tokens(spec, MAX_DRAFTED)

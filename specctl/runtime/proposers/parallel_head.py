@@ -45,4 +45,4 @@ class ParallelHeadProposer(RecurrentHeadProposer):
             self.rows.wrote(tokens, spans)
         entered = self._head.enter(torch.cat(states))
         logits, _ = self._head.forward(tokens, entered, spans, self._cache, rows)
-        return draft_filled(sequences, counts, logits, self._picker)
+        return draft_filled(sequences, counts, logits, self.picker)

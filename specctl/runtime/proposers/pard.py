@@ -53,7 +53,7 @@ class PardProposer(DraftModelProposer):
         return proposer
 
     def _draft(self, sequences: list[Sequence], counts: list[int]) -> list[Draft]:
-        return draft_filled(sequences, counts, self._fill(sequences, counts), self._picker)
+        return draft_filled(sequences, counts, self._fill(sequences, counts), self.picker)
 
     def _fill(self, sequences: list[Sequence], counts: list[int]) -> Tensor:
         """Logits [sum(counts), vocab] of each sequence's drafted places, one sequence after the other."""

@@ -67,7 +67,7 @@ class PredictionLayersProposer(RecurrentHeadProposer):
         waiting = [torch.cat(self._waiting[sequence.slot]) for sequence in sequences]
         round_ = _Round(self._heads, sequences, [self._computed[s.slot] for s in sequences], waiting, self._cache)
         with torch.inference_mode():
-            drafts = draft_chain(sequences, counts, round_.first(), round_.advance, self._picker)
+            drafts = draft_chain(sequences, counts, round_.first(), round_.advance, self.picker)
         for sequence, states in zip(sequences, waiting, strict=True):
             self._settle(sequence, states, len(sequence.tokens) - len(self._heads))
         return drafts

@@ -40,7 +40,7 @@ class RecurrentHeadProposer:
     def __init__(self, head: RecurrentHead, k: int, slots: Slots, picker: Picker, shape: Shape | None = None) -> None:
         self._head = head
         self._k = k
-        self._picker = picker
+        self.picker = picker
         self._shape = shape
         self._cache = head.make_cache(slots.count, slots.max_len + (shape.num_expanded if shape else 0))
         self.rows = slots.ledger()
@@ -122,8 +122,8 @@ class RecurrentHeadProposer:
         with torch.inference_mode():
             if self._shape:
                 expand = self._expander([s.slot for s in sequences], ends, states)
-                return draft_tree(sequences, counts, logits, expand, self._picker, self._shape)
-            return draft_chain(sequences, counts, logits, advance, self._picker)
+                return draft_tree(sequences, counts, logits, expand, self.picker, self._shape)
+            return draft_chain(sequences, counts, logits, advance, self.picker)
 
     def _expander(self, slots: list[int], trunks: list[int], states: Tensor) -> Expand:
         """Rows for the nodes of trees: a node's token with the state that its parent handed on."""

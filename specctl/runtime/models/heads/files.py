@@ -173,11 +173,21 @@ def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def open_head(name: str, target: Model, positions: int, method: str) -> HeadFiles:
+@dataclass(frozen=True)
+class Changes:
+    """A config and weights to try in place of those that lie in a head's folder."""
+
+    config: Mapping[str, Any]
+    weights: Weights
+
+
+def open_head(name: str, target: Model, positions: int, method: str, changes: Changes | None = None) -> HeadFiles:
     """Raises MissingError or DamagedError for a folder, config or weight file that is absent or unreadable, and
     SpecctlError for a checkpoint that is for another ``method``.
     """
     folder = resolve_model(name)
+    if changes is not None:
+        return HeadFiles(folder, changes.config, changes.weights, target, positions)
     path = folder / "config.json"
     if not path.is_file():
         raise MissingError(f"{folder} has no config.json", help="point at the folder of the draft head")
