@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from specctl.errors import DamagedError, MissingError, SpecctlError
 from specctl.modelinfo.recognise import recognise
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import Eagle, Eagle3
+from specctl.spec.methods import DraftModel, Eagle, Eagle3, Method, Pard
 from tests.runtime.eagle_heads import eagle3
 from tests.runtime.head_kit import MADE, make_head
 from tests.runtime.head_parts import WIDTH, MadeHead
@@ -262,3 +263,13 @@ def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
         engine(make_head("eagle", exact(), tmp_path / "eagle"), 3, Eagle(parallel_drafting=True))
     with pytest.raises(SpecctlError, match="drafts 1 to 4"):
         engine(make_head("dflash", exact(), tmp_path / "block"), 5)
+
+
+@pytest.mark.parametrize("method", [DraftModel(), Pard(mask_token_id=257)])
+def test_a_draft_model_with_values_that_are_no_numbers_is_named(
+    method: Method, checkpoint: Callable[..., Path], exact: Callable[..., Target], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(checkpoint(), tmp_path / "draft")
+    break_tensor(folder, "model.norm.weight", spoil_one)
+    with pytest.raises(DamagedError, match=r"model\.safetensors: 1 values of tensor 'model\.norm\.weight' are not"):
+        make_engine(exact(), SpecDecodeConfig(method, 3, model=str(folder)), EngineOptions(1))

@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -179,4 +180,32 @@ def test_a_config_of_another_model_than_the_weights_is_refused(checkpoint: Calla
     text = (folder / "config.json").read_text()
     (folder / "config.json").write_text(text.replace('"vocab_size": 258', '"vocab_size": 100'))
     with pytest.raises(DamagedError, match=r"vocab_size 100 .* 258 x 32"):
+        load_target(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("num_hidden_layers", "x", "num_hidden_layers"),
+        ("hidden_size", 31, r"hidden size \(31\)"),
+        ("num_attention_heads", 0, "zero"),
+        ("rms_norm_eps", float("nan"), "rms_norm_eps is nan; wanted"),
+        ("max_position_embeddings", -1, "max_position_embeddings is -1; wanted"),
+        ("max_position_embeddings", 2**70, "max_position_embeddings is 1180591620717411303424; wanted"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_named(
+    key: str, value: Any, says: str, checkpoint: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(checkpoint(), tmp_path / "odd")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {key: value}))
+    with pytest.raises(SpecctlError, match=rf"(?s)config\.json.*{says}"):
+        load_target(str(folder), device="cpu")
+
+
+def test_weights_under_another_name_are_named(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(checkpoint(), tmp_path / "renamed")
+    (folder / "model.safetensors").rename(folder / "draft.safetensors")
+    with pytest.raises(MissingError, match=r"neither model\.safetensors .* only draft\.safetensors"):
         load_target(str(folder), device="cpu")

@@ -16,6 +16,7 @@ from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
+MAX_POSITIONS = 2**24
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
 
 
@@ -37,6 +38,7 @@ def why_not_native(config: Any) -> str | None:
 
 def load_native(config: Any, folder: Path, dtype: torch.dtype, device: torch.device) -> Decoder:
     """The decoder of ``folder``; raises MissingError or DamagedError for weights that are absent or unreadable."""
+    _check_numbers(config, folder)
     weights = Weights(folder, dtype, device)
     shape = stack_shape(config, _windows(config, config.num_hidden_layers))
     embedding = weights.get("model.embed_tokens.weight")
@@ -53,6 +55,20 @@ def load_native(config: Any, folder: Path, dtype: torch.dtype, device: torch.dev
     cos, sin = rope_tables(config, shape.head_dim, config.max_position_embeddings, dtype, device)
     linear = Linear([head, *(weight for layer in layers for weight in layer.products())])
     return Decoder(Stack(shape, layers, cos, sin, linear), embedding, norm, head, config.max_position_embeddings)
+
+
+def _check_numbers(config: Any, folder: Path) -> None:
+    """Raises DamagedError for what transformers takes, though no model can have been trained with it."""
+    wanted = {
+        "max_position_embeddings": (1, MAX_POSITIONS),
+        "num_attention_heads": (1, config.hidden_size),
+        "rms_norm_eps": (0, 1),
+        "sliding_window": (1, 2**62),
+    }
+    for key, (least, most) in wanted.items():
+        value = getattr(config, key, None)
+        if value is not None and not least <= value <= most:
+            raise DamagedError(f"{folder / 'config.json'}: {key} is {value!r}; wanted {least} to {most}")
 
 
 def stack_shape(config: Any, windows: tuple[int | None, ...]) -> StackShape:

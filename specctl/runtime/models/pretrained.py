@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -17,7 +18,10 @@ from specctl.errors import DamagedError, SpecctlError
 from specctl.runtime.models.families import ALIASES, REFUSED, TEXT_OF
 
 # What transformers raises for a config or a folder that it cannot use.
-REASONS = (ValueError, OSError, ImportError, KeyError, RuntimeError, TypeError, AttributeError)
+REASONS = (
+    ValueError, OSError, ImportError, KeyError, RuntimeError, TypeError, AttributeError, ArithmeticError, IndexError,
+    StrictDataclassError,
+)  # fmt: skip
 
 
 # The smallest tower of images that transformers builds, for models of text that it has as a part alone; never run.

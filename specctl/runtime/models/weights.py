@@ -19,6 +19,7 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 FP8_BLOCK = 128
 _NUMBERS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_LIKE_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 
 
@@ -161,9 +162,13 @@ def _files(folder: Path) -> list[Path]:
         return [folder / name for name in listed]
     single = folder / SINGLE
     if not single.is_file():
+        others = sorted(path.name for path in folder.iterdir() if path.suffix in _LIKE_WEIGHTS)[:4]
         raise MissingError(
-            f"{folder} holds no weights: neither {SINGLE} nor {INDEX}",
-            help="point at the folder of a complete checkpoint in safetensors form",
+            f"{folder} holds no weights: neither {SINGLE} nor {INDEX}"
+            + (f", only {', '.join(others)}" if others else ""),
+            help=f"weights are looked for under these names alone: rename the file to {SINGLE}, or convert it"
+            if others
+            else "point at the folder of a complete checkpoint in safetensors form",
         )
     return [single]
 
@@ -171,6 +176,20 @@ def _files(folder: Path) -> list[Path]:
 def has_safetensors(folder: Path) -> bool:
     """Whether the folder's weights are in safetensors form."""
     return (folder / SINGLE).is_file() or (folder / INDEX).is_file()
+
+
+def check_finite(folder: Path) -> None:
+    """Read the safetensors files of ``folder`` once for a value that is no number; raises DamagedError naming it."""
+    for path in _files(folder) if has_safetensors(folder) else []:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 – not a mapping
+                    tensor = file.get_tensor(name)
+                    if tensor.is_floating_point() and tensor.element_size() > 1 and not tensor.isfinite().all():
+                        bad = int((~tensor.isfinite()).sum())
+                        raise DamagedError(f"{path}: {bad} values of tensor {name!r} are not finite numbers")
+        except (SafetensorError, OSError) as error:
+            raise _damaged(path, error) from error
 
 
 def _unpickle(path: Path) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from specctl.runtime.draft import Draft
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.loading import Model, load_model, model_folder, read_config
+from specctl.runtime.models.weights import check_finite
 from specctl.runtime.proposers import Slots, check_takes_trees, drafted_tokens
 from specctl.runtime.proposers.chain import Picker, draft_chain, draft_for
 from specctl.runtime.proposers.left_rows import LeftRows
@@ -64,6 +65,7 @@ class DraftModelProposer:
         config = read_config(folder)
         joined = isinstance(spec.method, DraftModel) and spec.method.heterogeneous_vocab
         mapping = match_vocabulary(target, folder, spec.model, config.vocab_size, joined)
+        check_finite(folder)  # a target's text would show it; a draft's only loses its acceptance
         model = load_model(folder, config, target.model.dtype, target.model.device)
         sample = spec.draft_sample_method == "probabilistic"
         k = drafted_tokens(spec, MAX_DRAFTED)
