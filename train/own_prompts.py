@@ -98,10 +98,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--corpus", type=int, default=0, help="prompts of the corpus, first")
     parser.add_argument("--count", type=int, default=500, help="prompts of its own to begin")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    target = load_target(arguments.target, dtype="float32")
+    target = load_target(arguments.target, dtype=arguments.dtype)
     rows = [json.dumps({"messages": each}) for each in prompts(target, arguments.corpus, arguments.count)]
     arguments.out.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     print(f"{len(rows)} prompts")

@@ -35,7 +35,7 @@ def demo() -> Target:
 
 @cache
 def prompts() -> tuple[list[int], ...]:
-    return tuple(tokens_of(prompt, demo()) for prompt in choose(read_workload(), None, 12).prompts)
+    return tuple(tokens_of(prompt, demo()) for prompt in choose(read_workload(), None, 24).prompts)
 
 
 def copy(place: Path, source: str, edit: Edit = dict, **keys: object) -> str:

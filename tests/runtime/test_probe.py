@@ -107,7 +107,7 @@ def test_a_head_that_cannot_be_loaded_is_part_of_the_answer(tmp_path: Path) -> N
 
 
 WEAK = [("draft", share) for share in (0.0, 0.2, 0.3, 0.35, 0.4, 0.42, 0.44, 0.46, 0.48, 0.5)]
-WEAK += [("eagle", share) for share in (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)]
+WEAK += [("eagle", share) for share in (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.33, 0.36, 0.4)]
 
 
 @pytest.mark.parametrize(("kind", "share"), WEAK)

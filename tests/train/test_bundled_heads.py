@@ -75,10 +75,11 @@ def test_eagle3_is_ahead_of_eagle_and_medusa(target: Target, prompts: list[list[
     assert length["eagle3"] > max(length["eagle"], length["medusa"])
 
 
-def test_all_heads_learnt_from_the_same_answers() -> None:
+def test_all_heads_learnt_from_the_same_tokens() -> None:
     facts = [json.loads((bundled_dir() / name / "training.json").read_text("utf-8")) for name in HEADS.values()]
     assert {each["method"] for each in facts} == set(HEADS)
-    assert len({(each["target"], each["recording_tokens"], each["seed"]) for each in facts}) == 1
+    alike = ("target", "recording_tokens", "seed", "passes", "steps", "tokens_seen")
+    assert len({tuple(each[key] for key in alike) for each in facts}) == 1
 
 
 @pytest.mark.parametrize("name", HEADS.values())
@@ -90,9 +91,7 @@ def test_a_card_tells_the_figures_that_lie_beside_it(name: str) -> None:
     assert f"{facts['tokens_seen']} tokens seen" in card
     assert f"{found['mean_acceptance_length']:.2f}" in card
     assert found["outputs_identical_to_plain"] == found["prompts"]
-    alike = facts["steps"] == 1029
-    assert ("in the same order" in card) is alike
-    assert ("in another order" in card) is not alike
+    assert "learn from these same tokens" in card
 
 
 def test_all_bundled_files_stay_small() -> None:

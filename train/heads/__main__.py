@@ -16,7 +16,7 @@ from specctl.runtime.models.hidden import FINAL
 from train.heads.batches import Recording
 from train.heads.blocks import DFlashRecipe, PardRecipe
 from train.heads.card import write_card
-from train.heads.fit import Plan, fit, go_on
+from train.heads.fit import Plan, fit
 from train.heads.last_state import MedusaRecipe, MlpSpeculatorRecipe
 from train.heads.measure import evaluate, held_out_prompts, run
 from train.heads.parts import Sizes
@@ -25,9 +25,9 @@ from train.heads.unrolled import Eagle3Recipe, EagleRecipe, MtpRecipe
 from train.heads.vocabulary import common_tokens
 from train.recording import FACTS, save_states
 
-DRAFT_VOCABULARY = 1024
+DRAFT_VOCABULARY = 1280
 EAGLE3_TAPS = (2, 5, 10)
-PASSES = 0.881
+PASSES = 3.0
 OUTPUT_LEN = 128
 METHODS = ("eagle3", "mtp", "dflash", "pard", "eagle", "medusa", "mlp_speculator")
 
@@ -87,7 +87,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="methods, comma-separated")
     parser.add_argument("--passes", type=float, default=PASSES)
     parser.add_argument("--only-measure", action="store_true", help="train nothing; write figures and cards")
-    parser.add_argument("--go-on", action="store_true", help="begin from the checkpoints that are there")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -100,9 +99,7 @@ def main() -> None:
         known = recipes(teacher, recording, bundled_dir() / "demo-draft")
         for name in wanted:
             torch.manual_seed(Plan(1).seed)
-            recipe, folder = known[name](), arguments.out / folder_name(name)
-            before = go_on(recipe, folder) if arguments.go_on else None
-            fit(recipe, recording, Plan(arguments.passes, seed=18 if before else 17), folder, before)
+            fit(known[name](), recording, Plan(arguments.passes), arguments.out / folder_name(name))
     measure(wanted, arguments.out, arguments.recording)
 
 

@@ -46,12 +46,7 @@ with other work; seed {seed}. AdamW, bfloat16 products over float32 weights, ave
 """
 
 CORPUS = "that `train/corpus` generates (seed 43001), none of which shares a run of 12 tokens with a bench prompt"
-SHARED = "All heads of `{target}` learn from this one recording, but not all from as many tokens: this one saw {seen}. "
-IN_ONE_GO = "The heads that were trained in one go took the answers in the same order, this one among them."
-GONE_ON = (
-    "Its later steps took the answers in another order than the heads that were trained in one go, so its figures and "
-    "theirs are not of equal training."
-)
+SHARED = "All heads of `{target}` learn from these same tokens, in the same order and as often."
 LOSSES = dict.fromkeys(("eagle", "eagle3", "mtp"), ", and the distance to its next final state")
 
 
@@ -73,28 +68,15 @@ def write_card(folder: Path, recording: Figures, command: str, *, shared: bool =
         steps=facts["steps"],
         seen=facts["tokens_seen"],
         source=recording.get("prompts", CORPUS),
-        shared=_shared(facts) if shared else "",
+        shared="\n\n" + SHARED.format(target=facts["target"]) if shared else "",
         seconds=facts["seconds"],
         threads=facts["threads"],
         machine=facts["machine"],
         seed=facts["seed"],
         command=command,
     )
-    if "schedule_steps" in facts:
-        head += f"\nThe learning rate followed a schedule of {facts['schedule_steps']} steps that was ended early.\n"
-    if "gone_on_after_steps" in facts:
-        first = facts["gone_on_after_steps"]
-        head += (
-            f"\nThe first {first} steps, then {facts['steps'] - first} more with `--go-on`: half the learning rate, an "
-            "average half as long, five times the weight on cross-entropy.\n"
-        )
     parts = [head, _acceptance(found), _files(folder)]
     (folder / "README.md").write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
-
-
-def _shared(facts: Figures) -> str:
-    order = GONE_ON if "gone_on_after_steps" in facts else IN_ONE_GO
-    return "\n\n" + SHARED.format(target=facts["target"], seen=facts["tokens_seen"]) + order
 
 
 def _acceptance(found: Figures) -> str:

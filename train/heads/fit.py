@@ -12,13 +12,12 @@ from random import Random
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from train.heads.batches import Recording
 from train.heads.recipe import Recipe
 
-Facts = dict[str, Any]
 WARM_UP = 50
 DECAY_FROM = 0.3
 
@@ -67,22 +66,8 @@ class Fit:
                 self.average[name].lerp_(weight, 1 - share)
 
 
-def go_on(recipe: Recipe, folder: Path) -> Facts:
-    """Begin from the checkpoint in `folder`, with half the learning rate, half as long an average and more weight on
-    guesses; answers the checkpoint's own training.json.
-    """
-    found = load_file(str(folder / "model.safetensors"))
-    own = {name: found[saved] for name, saved in recipe.saved_names().items()}
-    recipe.load_state_dict({name: weight.float() for name, weight in own.items()})
-    recipe.peak, recipe.average = recipe.peak / 2, 2 * recipe.average - 1
-    if hasattr(recipe, "guess_share"):
-        recipe.guess_share = 0.5
-    facts: Facts = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    return facts
-
-
-def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path, before: Facts | None = None) -> None:
-    """Train and write the checkpoint; `before`: what is known of the training that it goes on from."""
+def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path) -> None:
+    """Train and write the checkpoint."""
     torch.manual_seed(plan.seed)
     rng = Random(plan.seed)
     begun = time.monotonic()
@@ -91,6 +76,7 @@ def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path, before: Fac
     while run.step < total:
         for places in recording.epoch(rng, plan.rows):
             batch = recording.batch(places)
+            recipe.progress = run.step / total
             loss = recipe.loss(batch)
             run.update(loss)
             tokens += batch.tokens
@@ -112,10 +98,6 @@ def fit(recipe: Recipe, recording: Recording, plan: Plan, out: Path, before: Fac
         "seed": plan.seed,
         "parameters": sum(p.numel() for p in recipe.parameters()),
     }
-    if before is not None:
-        facts |= {key: round(before[key] + facts[key], 3) for key in ("steps", "tokens_seen", "passes", "seconds")}
-        facts["gone_on_after_steps"] = before["steps"]
-        facts["seed"] = before["seed"]
     save(recipe, run.average, facts, out)
 
 

@@ -91,12 +91,13 @@ def teacher_of(target: Target, layers: tuple[int, ...]) -> Teacher:
 
 class Recipe(nn.Module, ABC):
     """A head in training. `method`: its canonical name; `peak`: the highest learning rate; `average`: what the averaged
-    weights keep of themselves a step.
+    weights keep of themselves a step; `progress`: the share of the training that is done.
     """
 
     method: str = ""
     peak: float = 2e-3
     average: float = 0.998
+    progress: float = 0.0
 
     def __init__(self, teacher: Teacher) -> None:
         super().__init__()
@@ -113,12 +114,6 @@ class Recipe(nn.Module, ABC):
     def tensors(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """The checkpoint's tensors of the recipe's `weights` by name; by default the same names."""
         return weights
-
-    def saved_names(self) -> dict[str, str]:
-        """Under which name each parameter is saved."""
-        marks = {name: torch.full((1,), float(i)) for i, (name, _) in enumerate(self.named_parameters())}
-        names = list(marks)
-        return {names[int(value)]: saved for saved, value in self.tensors(marks).items() if value.shape == (1,)}
 
     def layer_config(self, sizes: Sizes) -> dict[str, Any]:
         """The keys of a Llama-like config that all layouts with layers share."""

@@ -21,7 +21,8 @@ from train.heads.parts import Layer, Own, Seen, product, rms, start
 from train.heads.recipe import Recipe, Teacher, falling, surprise
 
 STEP_SHARE = 0.9
-GUESS_SHARE = 0.1
+GUESS_SHARES = (0.1, 0.6)
+"""The weight of guesses beside likeness of states, at the start and at the end: likeness teaches fast, guesses last."""
 ANCHORS = 20
 """Places of an answer, at random, from which guesses after the first are trained; the first is trained at all."""
 
@@ -31,7 +32,6 @@ class Unrolled(Recipe):
 
     layer: Layer
     steps: int
-    guess_share: float = GUESS_SHARE
 
     @abstractmethod
     def enter(self, batch: Batch) -> Tensor:
@@ -57,13 +57,15 @@ class Unrolled(Recipe):
         """Of each step: how far what it scores is from the target's next state, and how well it guesses."""
         wanted, known = self.wanted(batch)
         final = self.teacher.states(batch, (FINAL,))[:, batch.begin : batch.begin + batch.anchors]
+        first, last = GUESS_SHARES
+        guess_share = first + self.progress * (last - first)
         losses = []
         for scored, columns in self.rows(batch):
             here = known[:, columns]
             if bool(here.any()):
                 apart = F.smooth_l1_loss(scored, final[:, columns], reduction="none").mean(-1)
                 guess = surprise(self.scores(scored), wanted[:, columns], here)
-                losses.append(apart[here].mean() + self.guess_share * guess)
+                losses.append(apart[here].mean() + guess_share * guess)
         return falling(losses, STEP_SHARE)
 
     def rows(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
