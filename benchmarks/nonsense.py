@@ -28,6 +28,24 @@ VALUES: list[Any] = [
     [[]],
     [None],
 ]
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": [1]}'}}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "array", "items": {"enum": ["x", 1]}}}, "required": ["a"]}
+# Bodies that are right, and deep: one thing in them is made wrong.
+DEEP: list[dict[str, Any]] = [
+    {"prompt": "hi", "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
+    {"prompt": [[1, 2], [3]], "logit_bias": {"5": 1.5}, "stream": True, "stream_options": {"include_usage": True}},
+    {"prompt": "hi", "structured_outputs": {"choice": ["a", "b"]}, "stop": ["x", "y"], "stop_token_ids": [1]},
+    {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "1", "content": "hi"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", "strict": True, "parameters": SCHEMA}}],
+        "tool_choice": {"type": "function", "function": {"name": "f"}},
+    },
+]
+KEYS = ["\ud800", "", "a" * 100, "type", "$ref", "x-guidance", "name", "\x00"]
 FIELDS = [
     "model",
     "prompt",
@@ -49,9 +67,27 @@ METHODS = ["POST"] * 12 + ["GET", "PUT", "DELETE", "OPTIONS", "PATCH", "FOO"]
 HEADERS = ["authorization", "content-type", "accept", "x-request-id", "content-encoding", "origin"]
 
 
+def spoiled(rng: random.Random, value: Any) -> Any:
+    """The value with one thing inside it replaced, renamed, added or taken away."""
+    if not isinstance(value, dict | list) or not value or rng.random() < 0.2:
+        return rng.choice(VALUES)
+    if isinstance(value, list):
+        place = rng.randrange(len(value))
+        return [spoiled(rng, item) if index == place else item for index, item in enumerate(value)]
+    chosen, way = rng.choice(list(value)), rng.random()
+    if way < 0.1:
+        return {key: item for key, item in value.items() if key != chosen}
+    if way < 0.25:
+        return value | {rng.choice(KEYS): rng.choice(VALUES)}
+    return {key: spoiled(rng, item) if key == chosen else item for key, item in value.items()}
+
+
 def body(rng: random.Random) -> bytes:
-    """Wrong fields, damaged JSON or noise."""
+    """Wrong fields, one fault deep inside, damaged JSON or noise."""
     kind = rng.random()
+    if kind < 0.3:
+        wrong = spoiled(rng, rng.choice(DEEP))
+        return json.dumps({"max_tokens": 2} | wrong if isinstance(wrong, dict) else wrong).encode()
     if kind < 0.6:
         fields: dict[str, Any] = {"max_tokens": 2}  # some of it makes sense by chance, and must not take long
         fields |= {name: GOOD[name] for name in rng.sample(list(GOOD), rng.randint(0, 3))}

@@ -45,7 +45,7 @@ class FakeTarget:
         return "the fake engine follows none" if "REFUSE" in grammar else None
 
     def encode_chat(self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
-        assert not tools
+        del tools  # it has no template that would show them
         if messages[0]["role"] == "assistant":
             raise SpecctlError("the chat template refuses these messages: the first must be from the user")
         return self.encode("".join(f"<{m['role']}>{m['content']}" for m in messages) + "<assistant>")
