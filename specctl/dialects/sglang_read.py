@@ -9,7 +9,11 @@ from typing import Any
 
 from specctl.diagnostics import Fix, Route
 from specctl.dialects import coerce as types
-from specctl.dialects.engine_flags import (
+from specctl.dialects.foreign import explain_key
+from specctl.dialects.misuse import misused
+from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
+from specctl.dialects.sglang import ENGINE, REMOVED_FLAGS, ROWS, SWITCH, flag
+from specctl.dialects.sglang_flags import (
     SGLANG_FLOATS,
     SGLANG_INTS,
     SGLANG_LISTS,
@@ -17,10 +21,6 @@ from specctl.dialects.engine_flags import (
     SGLANG_VALUES,
     SGLANG_WORDS,
 )
-from specctl.dialects.foreign import explain_key
-from specctl.dialects.misuse import misused
-from specctl.dialects.reading import Finding, Reading, Surroundings, coerce, missing_file, nearest, shown
-from specctl.dialects.sglang import ENGINE, REMOVED_FLAGS, ROWS, SWITCH, flag
 from specctl.dialects.sglang_resolve import resolve
 from specctl.dialects.sglang_spec import build
 from specctl.errors import MissingError

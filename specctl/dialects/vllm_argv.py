@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from specctl.diagnostics import Route
-from specctl.dialects.engine_flags import VLLM_FLAGS, VLLM_SHORT
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.misuse import misused
 from specctl.dialects.reading import Finding, Reading, missing_file, nearest, shown
 from specctl.dialects.vllm import REMOVED_FLAGS, ROWS, cut_off
 from specctl.dialects.vllm_carriers import SHORT_KEYS, Carrier, add_short, json_text, yaml_entries
+from specctl.dialects.vllm_flags import (
+    VLLM_FLAGS,
+    VLLM_INTS,
+    VLLM_NUMBERS,
+    VLLM_OBJECTS,
+    VLLM_OR_NONE,
+    VLLM_SHORT,
+    VLLM_SIZES,
+    VLLM_WORDS,
+)
 from specctl.errors import MissingError
 from specctl.source import read_file, read_yaml
 from specctl.source.command import entry_of
@@ -278,13 +288,48 @@ def _other(reading: Reading, each: Given, skip: int) -> None:
     if each.value is None:
         reading.around.args[name.removeprefix("no_")] = not name.startswith("no_")
         return
-    reading.around.args[name] = _typed(each.value)
+    fault = _wrong_value(name.replace("_", "-"), each.value)
+    if fault:
+        text = f"{each.typed} is {shown(each.value)}; {fault} was wanted"
+        reading.say(Finding("SPC006", text, (each.value_at + skip,), help=f"write {fault}"))
+    else:
+        reading.around.args[name] = _typed(each.value)
     if name == "model":
         reading.around.serves(each.value)
     clean = repaired(each.value) if "{" in each.value else None
     text = clean[1] if clean else each.value
     if _looks_like_setting(text):
         reading.say(_under_another_flag(each, text, clean[0] if clean else "", (each.value_at + skip,)))
+
+
+def _wrong_value(flag: str, text: str) -> str | None:
+    """What another flag wants where its value is none of that; None where it is right."""
+    if flag in VLLM_WORDS:
+        return None if text in VLLM_WORDS[flag] else f"one of {', '.join(VLLM_WORDS[flag][:8])}"
+    if (flag in VLLM_OR_NONE and text in ("", "None")) or (flag == "max-model-len" and text == "auto"):
+        return None
+    if flag in VLLM_SIZES and _HUMAN.match(text):
+        return None
+    for flags, what, read in _KINDS:
+        if flag in flags:
+            try:
+                read(text)
+            except (ValueError, RecursionError):
+                return what
+    return None
+
+
+def _object(text: str) -> None:
+    if not isinstance(json.loads(text), dict):
+        raise ValueError(text)
+
+
+_KINDS: tuple[tuple[list[str], str, Callable[[str], Any]], ...] = (
+    (VLLM_INTS, "a whole number", int),
+    (VLLM_SIZES, "a whole number", int),
+    (VLLM_NUMBERS, "a number", float),
+    (VLLM_OBJECTS, "a JSON object", _object),
+)
 
 
 def _under_another_flag(each: Given, text: str, damage: str, route: Route) -> Finding:

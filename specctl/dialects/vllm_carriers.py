@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specctl.diagnostics import Fix, Route, Span
-from specctl.dialects.engine_flags import VLLM_FLAGS
 from specctl.dialects.foreign import explain_key
 from specctl.dialects.reading import Finding, Reading, nearest, shown
 from specctl.dialects.vllm import ROWS
+from specctl.dialects.vllm_flags import VLLM_FLAGS
 from specctl.source import Document, read_json
 
 SHORT_KEYS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}

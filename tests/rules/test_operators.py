@@ -99,3 +99,25 @@ def test_a_report_prints_as_the_command_does() -> None:
     assert repr(report) == "<Report: vllm 0.31.0 accepts; 0 errors, 1 warnings>"
     assert 'warning[SPC010]: num_speculative_tokens is "4"; the engine reads it as 4' in str(report)
     assert str(convert(report, "trtllm")).startswith("speculative_config:\n  decoding_type: NGram\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "good"),
+    [
+        (["-tp", "4"], True),
+        (["-tp", "four"], False),
+        (["--gpu-memory-utilization", "0.9"], True),
+        (["--gpu_memory_utilization=90%"], False),
+        (["--max-model-len", "8k"], True),
+        (["--max-model-len", "auto"], True),
+        (["--max-model-len", "8.5"], False),
+        (["--kv-cache-dtype", "fp8"], True),
+        (["--kv-cache-dtype", "fp8e4m3"], False),
+        (["--kv-transfer-config", '{"kv_connector": "x"}'], True),
+        (["--kv-transfer-config", "x"], False),
+        (["--max-log-len", "None"], True),
+    ],
+)
+def test_values_that_vllms_other_flags_take(words: list[str], *, good: bool) -> None:
+    report = check(["vllm", "serve", "m", *words, "--spec-method", "suffix"])
+    assert ("SPC006" not in [each.code for each in report.diagnostics]) == good
