@@ -148,10 +148,14 @@ def _named(file: str, problems: list[str]) -> str:
 
 
 def choose(
-    workload: Workload, categories: Sequence[str] | None = None, num_prompts: int | None = None, rounds: int = 1
+    workload: Workload,
+    categories: Sequence[str] | None = None,
+    num_prompts: int | None = None,
+    rounds: int = 1,
+    replayed: bool = False,
 ) -> Workload:
     """Prompts of the wanted `categories` (None: all), taken from each in turn: `num_prompts` (None: all) for each of as
-    many of the `rounds` as there are prompts for.
+    many of the `rounds` as there are prompts for. `replayed`: in the order in which they arrived.
 
     Raises `UsageError` for a category that is not there and for more prompts than there are: repeating prompts would
     flatter every method that remembers text.
@@ -162,6 +166,8 @@ def choose(
             raise UsageError(f"no prompts of category {name!r}", help=f"the categories here are {', '.join(known)}")
     wanted = known if categories is None else list(dict.fromkeys(categories))
     mixed = list(_in_turn([[p for p in workload.prompts if p.category == name] for name in wanted]))
+    if replayed:
+        mixed = sorted((p for p in workload.prompts if p.category in wanted), key=lambda prompt: prompt.at_s or 0.0)
     if num_prompts is None:
         return replace(workload, prompts=tuple(mixed))
     if num_prompts > len(mixed):

@@ -233,10 +233,9 @@ class WorkOptions:
         if self.trace is not None and self.prompts is not None:
             raise UsageError("--trace and --prompts both name the prompts", help="give one of them")
         read = shortened(read_workload(self.trace or self.prompts, bundled), self.max_turns)
-        found = choose(read, wanted, self.count, rounds)
         if self.trace is not None:
-            check_trace(found.prompts)
-        return found
+            check_trace(read.prompts)
+        return choose(read, wanted, self.count, rounds, replayed=self.trace is not None)
 
     @property
     def count(self) -> int | None:

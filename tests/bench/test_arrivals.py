@@ -10,6 +10,7 @@ from specctl.bench.arrivals import Arrivals, check_trace, gamma_offsets
 from specctl.bench.load import EngineRunner
 from specctl.bench.prompt_rows import Prompt
 from specctl.bench.session import Schedule, plan_turns
+from specctl.bench.workloads import Workload, choose
 from specctl.errors import UsageError
 from specctl.runtime import SamplingParams
 from tests.bench.stand_ins import Clock, ScriptedEngine, job, workload
@@ -88,3 +89,10 @@ def test_a_request_held_back_by_the_cap_counts_from_its_place() -> None:
     _, second = runner.run([job(0), replace(job(1), at_s=0.005)], 1).records
     assert second.submitted_s == pytest.approx(0.02)
     assert second.ttft_s == pytest.approx(0.01)
+
+
+def test_a_replayed_trace_keeps_its_order_whatever_the_categories() -> None:
+    times = {"a": ("math", 3.0), "b": ("math", 0.5), "c": ("chat", 9.0), "d": ("math", 1.0)}
+    prompts = [Prompt(name, category, (), at_s=at_s) for name, (category, at_s) in times.items()]
+    found = choose(Workload("trace", tuple(prompts)), None, 3, replayed=True)
+    assert [prompt.id for prompt in found.prompts] == ["b", "d", "a"]
