@@ -100,7 +100,7 @@ def _widen(logits: Tensor, vocab_size: int) -> Tensor:
     """Logits over the target's vocabulary: padding rows of either model can never be drafted by the other."""
     width = logits.shape[-1]
     if width >= vocab_size:
-        return logits[:, :vocab_size]
+        return logits[..., :vocab_size]
     return torch.nn.functional.pad(logits, (0, vocab_size - width), value=float("-inf"))
 
 
