@@ -23,6 +23,8 @@ from specctl.server.options import ServerOptions
 from specctl.server.protocol import DEFAULT_COMPLETION_TOKENS, GenerationCall
 from specctl.server.tools import ToolUse, no_parser
 
+SURELY_FINE = 16  # characters a token: shorter texts are not worth asking the vocabulary
+NORMALIZED = 4  # times shorter than what was sent, at most, are the texts that tokenizers normalize
 CLIENT_GONE_STATUS = 499  # nginx's number for it; nobody receives it, the log shows it
 _Result = TypeVar("_Result")
 
@@ -35,6 +37,7 @@ class Service:
         self.bridge = bridge
         self.options = options
         self._k = num_speculative_tokens
+        self._longest: int | None = None  # bytes of the longest token, once somebody asked
         # One thread: tokenizing must not hold up the event loop, and tokenizers dislike several threads at once.
         self._tokenizer = ThreadPoolExecutor(1, thread_name_prefix="specctl-tokenizer")
 
@@ -59,6 +62,7 @@ class Service:
     async def encode(self, prompt: Prompt, field: str, special: bool = True, tools: ToolUse | None = None) -> list[int]:
         """Token ids of a prompt, all inside the vocabulary. Raises ApiError (400)."""
         if isinstance(prompt, str):
+            await self._check_size(len(prompt), field)
             return await self.off_loop(self.target.encode, prompt, special)
         if prompt and isinstance(prompt[0], dict):
             return await self._encode_chat(prompt, tools)
@@ -71,9 +75,25 @@ class Service:
             raise bad_request("this model has no chat template; use /v1/completions", "messages", "no_chat_template")
         if tools and tools.choice == "auto" and not tools.named and not self.target.writes_tool_calls:
             raise no_parser(self.options.model_names[0])
+        await self._check_size(sum(len(message["content"]) for message in messages), "messages")
         # With tool_choice none the model does not hear of the tools.
         shown = tools.tools if tools and (tools.named or tools.choice != "none") else ()
         return await self.off_loop(self.target.encode_chat, messages, shown)
+
+    async def _check_size(self, size: int, field: str) -> None:
+        """Raises ApiError (400) for a text of `size` characters that cannot fit, before it holds up the tokenizer."""
+        context = self.options.max_model_len
+        if size <= SURELY_FINE * context:
+            return
+        most = NORMALIZED * context * await self.off_loop(self._longest_token)
+        if size > most:
+            message = f"'{field}' has {size} characters; a context of {context} tokens holds {most} at the very most"
+            raise bad_request(message, field, "context_length_exceeded")
+
+    def _longest_token(self) -> int:
+        if self._longest is None:
+            self._longest = max(len(self.target.token_bytes(token)) for token in range(self.target.vocab_size))
+        return self._longest
 
     async def _echo(self, call: GenerationCall, prompt: Prompt) -> str:
         if not call.echo:

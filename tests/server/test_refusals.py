@@ -211,6 +211,32 @@ def test_too_long_says_the_figures(fake: Live) -> None:
     assert fake.post("/v1/completions", json=TEXT | {"prompt": "x" * 511, "max_tokens": 1}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "x" * 20_000}),
+        ("/v1/completions", {"prompt": ["hi", "x" * 20_000]}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * 5000} for _ in range(4)]}),
+        ("/tokenize", {"prompt": "x" * 20_000}),
+    ],
+)
+def test_what_cannot_fit_is_not_even_tokenized(
+    fake: Live, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """512 tokens of at most four bytes, and four times that for normalization: 8192 characters."""
+    encoded: list[int] = []
+
+    def encode(_: FakeTarget, text: str, _special: bool) -> list[int]:
+        encoded.append(len(text))
+        return [1]
+
+    monkeypatch.setattr(FakeTarget, "encode", encode)
+    error = error_of(fake.post(path, json=body))
+    assert "20000 characters" in error["message"]
+    assert "8192" in error["message"]
+    assert max(encoded, default=0) < 100
+
+
 def test_wrong_model(fake: Live) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         fake.client().completions.create(model="gpt-9", prompt="hi")
