@@ -54,14 +54,14 @@ def run_engine(settings: Settings, target: str | None, start: Start, options: Ma
     more = settings.behind_dashes()
     own = settings.without_command()
     surroundings = {"release": release, "platform": platform, "args": _arguments(launcher, release, options, more)}
-    target, setting = _setting(own, target, launcher, surroundings)
+    target, setting, method = _setting(own, target, launcher, surroundings)
     command = make_command(
         launcher, program, target, setting,
         release=release, host=start.host, port=start.port, options=options, more=more,
     )  # fmt: skip
     _check_whole(command, launcher, release, platform)
     _show(command)
-    return 0 if start.dry_run else _follow(command, start)
+    return 0 if start.dry_run else _follow(command, start, method)
 
 
 def _engine(launcher: Launcher, start: Start) -> tuple[Path, str, str | None]:
@@ -118,8 +118,10 @@ def _arguments(launcher: Launcher, release: str, options: Mapping[str, Any], mor
 
 def _setting(
     settings: Settings, target: str | None, launcher: Launcher, options: dict[str, Any]
-) -> tuple[str, SpecDecodeConfig | Path | None]:
-    """The target and the setting, checked by the engine's rules; an error ends the command before anything starts."""
+) -> tuple[str, SpecDecodeConfig | Path | None, str]:
+    """The target, the setting and its method, checked by the engine's rules; an error ends the command before anything
+    starts. No method where the acceptance is not to be judged.
+    """
     candidates = settings.candidates()
     if len(candidates) > 1:
         raise UsageError(f"{len(candidates)} settings were given; a server runs one")
@@ -127,19 +129,18 @@ def _setting(
     if target is None:
         named = [spec.target for spec, _ in settings.resolve(**options) if spec is not None and spec.target]
         target = named[0] if named else "demo"
-    if not candidates:
-        return target, None
-    found = settings.require(target=target, **options)
+    found = settings.require(target=target, **options) if candidates else []
     if not found:
-        return target, None
+        return target, None, ""
     spec, report = found[0]
+    method = "" if spec.acceptance.lossy else spec.method.name
     if candidates[0].kind != "file":
-        return target, spec
+        return target, spec, method
     path = Path(candidates[0].tokens[0])
     if report.result.dialect == launcher.name:
-        return target, path
+        return target, path, method
     _say(f"note: of {path} only the setting of speculation is taken over; give other options after --")
-    return target, spec
+    return target, spec, method
 
 
 def _check_whole(command: Command, launcher: Launcher, release: str, platform: str | None) -> None:
@@ -181,7 +182,7 @@ def _show(command: Command) -> None:
     print(command.shown(), flush=True)
 
 
-def _follow(command: Command, start: Start) -> int:
+def _follow(command: Command, start: Start, method: str) -> int:
     from specctl.launch.process import EngineProcess
 
     with tempfile.TemporaryDirectory(prefix="specctl-") as folder:
@@ -191,24 +192,30 @@ def _follow(command: Command, start: Start) -> int:
                 signal.signal(number, lambda number, _: process.send_signal(number))
             process.wait_until_healthy(start.start_timeout)
             print(f"healthy      {command.launcher.title} at {command.url}/v1; Ctrl-C or SIGTERM ends it", flush=True)
-            _tell_acceptance(process, start)
+            _tell_acceptance(process, start, method)
             status = process.status
     print(f"stopped      {command.launcher.title} ended with status {status}", flush=True)
     return status or 0
 
 
-def _tell_acceptance(process: EngineProcess, start: Start) -> None:
-    """A line every interval in which something was drafted, and one for the whole run."""
+def _tell_acceptance(process: EngineProcess, start: Start, method: str) -> None:
+    """A line every interval in which something was drafted, one where the draft of ``method`` looks broken, and one for
+    the whole run.
+    """
     from specctl.launch.acceptance import AcceptanceReader
 
     reader = AcceptanceReader(start.engine, process.command.url)
-    said = ""
+    said, alarmed = "", False
     while not process.wait(start.interval):
         line = reader.line()
         # What does not change, such as metrics that are off, is said once.
         if line is not None and line != said and not process.told_to_end:
             print(f"speculation  {line}", flush=True)
         said = line or said
+        alarm = None if alarmed else reader.alarm(method)
+        if alarm is not None:
+            alarmed = True
+            print(f"ALARM        {alarm.text}", flush=True)
     total = reader.total_line()
     if total is not None:
         print(f"speculation  in all: {total}", flush=True)

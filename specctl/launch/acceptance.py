@@ -9,25 +9,32 @@ from typing import Any
 import httpx
 
 from specctl.dialects.counters import COUNTS, Page, read_page
+from specctl.planning.alarm import Alarm, broken_draft
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Running totals: verify steps that had a draft, drafted tokens, accepted tokens."""
+    """Running totals: verify steps that had a draft, drafted tokens, accepted tokens.
+
+    ``first``: drafts whose first token was accepted; where an engine does not tell places, all accepted tokens, which
+    are at least as many.
+    """
 
     drafts: float = 0
     draft_tokens: float = 0
     accepted_tokens: float = 0
+    first: float = 0
 
     def __sub__(self, other: Counts) -> Counts:
         return Counts(
             self.drafts - other.drafts,
             self.draft_tokens - other.draft_tokens,
             self.accepted_tokens - other.accepted_tokens,
+            self.first - other.first,
         )
 
     def __add__(self, other: Counts) -> Counts:
-        return self - Counts(-other.drafts, -other.draft_tokens, -other.accepted_tokens)
+        return self - (Counts() - other)
 
     def line(self) -> str:
         """Acceptance rate = accepted / drafted; mean acceptance length = 1 + accepted / drafts."""
@@ -51,6 +58,7 @@ class AcceptanceReader:
         self._tell = {"vllm": self._vllm, "sglang": self._sglang, "trtllm": self._trtllm}[engine]
         self._before = Counts()
         self._total = Counts()
+        self._judged = Counts()
 
     def close(self) -> None:
         self._client.close()
@@ -64,6 +72,12 @@ class AcceptanceReader:
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             return f"acceptance unknown: {self._client.base_url}/metrics: {type(error).__name__} {error}".rstrip()
 
+    def alarm(self, method: str) -> Alarm | None:
+        """The alarm about the draft of ``method``, by all that was read (`specctl.planning.alarm`)."""
+        return broken_draft(
+            method, round(self._judged.drafts), min(round(self._judged.drafts), round(self._judged.first))
+        )
+
     def total_line(self) -> str | None:
         """The whole run, where the engine tells counts."""
         return self._total.line() if self._total.drafts else None
@@ -73,6 +87,7 @@ class AcceptanceReader:
         # A counter that fell belongs to an engine that began anew.
         window = now if window.drafts < 0 else window
         self._total += window
+        self._judged += window
         return window.line() if window.drafts else None
 
     def _vllm(self, answer: httpx.Response) -> str | None:
@@ -81,15 +96,26 @@ class AcceptanceReader:
             return None
         if page.missing:
             raise ValueError(f"it lacks {', '.join(page.missing)}")
-        return self._window(Counts(*(page.counts[name] for name in COUNTS)))
+        drafts, drafted, accepted = (page.counts[name] for name in COUNTS)
+        return self._window(Counts(drafts, drafted, accepted, page.per_position.get(0, accepted)))
 
     def _sglang(self, answer: httpx.Response) -> str | None:
         page = _page(answer)
         length, rate = page.gauge("accept_length"), page.gauge("accept_rate")
         if not length:
             return None
+        self._judge_sglang(page.counts.get("verify_calls"), length)
         told = "unknown" if rate is None else f"{rate:.3f}"
         return f"acceptance rate {told}, mean acceptance length {length:.2f} (SGLang's last interval)"
+
+    def _judge_sglang(self, calls: int | None, length: float) -> None:
+        """It counts verify calls; how many tokens they accepted is known by the last interval's length alone."""
+        if calls is None:
+            return
+        window = calls - self._before.drafts
+        window = calls if window < 0 else window
+        self._before = Counts(drafts=calls)
+        self._judged += Counts(drafts=window, first=window * (length - 1))
 
     def _trtllm(self, answer: httpx.Response) -> str | None:
         found = self._before
@@ -106,7 +132,10 @@ def _iteration(iteration: dict[str, Any]) -> Counts:
     # Under attention data parallelism every rank repeats the figures of rank 0.
     if not stats or iteration.get("attentionDpRank", 0) != 0:
         return Counts()
-    return Counts(stats["numRequestsWithDraftTokens"], stats["numDraftTokens"], stats["numAcceptedTokens"])
+    drafts, drafted, accepted = (
+        stats[f"num{name}"] for name in ("RequestsWithDraftTokens", "DraftTokens", "AcceptedTokens")
+    )
+    return Counts(drafts, drafted, accepted, accepted)
 
 
 def _page(answer: httpx.Response) -> Page:

@@ -71,6 +71,45 @@ def test_a_restarted_engine_counts_from_nothing(url: str) -> None:
     assert "(110 drafts" in total
 
 
+def alarm_after(engine: str, url: str, method: str, pages: list[str]) -> str | None:
+    Pages.pages = list(pages)
+    reader = AcceptanceReader(engine, url)
+    for _ in pages:
+        reader.line()
+    found = reader.alarm(method)
+    reader.close()
+    return found.text if found else None
+
+
+def first_places(count: int) -> str:
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos"
+    return f'# TYPE {name} counter\n{name}_total{{engine="0",model_name="m",position="0"}} {count}.0\n'
+
+
+def test_the_alarm_judges_all_windows_by_the_first_place(url: str) -> None:
+    low, more = vllm((40, 160, 30)) + first_places(1), vllm((110, 440, 60)) + first_places(2)
+    assert alarm_after("vllm", url, "eagle3", [low]) is None  # 40 drafts are too few to be sure
+    said = alarm_after("vllm", url, "eagle3", [low, more])
+    assert said is not None
+    assert said.startswith("eagle3 looks broken: of 110 drafts, 2 had their first token accepted")
+    assert alarm_after("vllm", url, "ngram", [low, more]) is None  # no weights, so nothing to be broken
+    assert alarm_after("vllm", url, "", [low, more]) is None
+    assert alarm_after("vllm", url, "eagle3", [vllm((110, 440, 60))]) is None  # without places 60 may all be first ones
+
+
+def test_the_alarm_about_other_engines_drafts(url: str) -> None:
+    stats = {"numRequestsWithDraftTokens": 90, "numDraftTokens": 360, "numAcceptedTokens": 1}
+    assert "of 90 drafts, 1 had" in (
+        alarm_after("trtllm", url, "mtp", [json.dumps([{"specDecodingStats": stats}])]) or ""
+    )
+    calls = "# TYPE sglang:spec_verify_calls counter\nsglang:spec_verify_calls_total {0}\n"
+    gauge = "# TYPE sglang:spec_accept_length gauge\nsglang:spec_accept_length {1}\n"
+    broken = [(calls + gauge).format(100, 1.01), (calls + gauge).format(300, 1.02)]
+    assert "of 300 drafts, 5 had" in (alarm_after("sglang", url, "eagle", broken) or "")
+    assert alarm_after("sglang", url, "eagle", [(calls + gauge).format(300, 1.6)]) is None
+    assert alarm_after("sglang", url, "eagle", [gauge.format(0, 1.01)]) is None  # how many drafts is not told
+
+
 def test_sglang_gauges_are_averaged_over_ranks(url: str) -> None:
     page = "".join(
         f'# TYPE sglang:{name} gauge\nsglang:{name}{{tp_rank="0"}} {a}\nsglang:{name}{{tp_rank="1"}} {b}\n'

@@ -13,10 +13,17 @@ from pathlib import Path
 import pytest
 
 NGRAM = ("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "5")
-METRICS = "".join(
-    f"# TYPE vllm:spec_decode_num_{name} counter\nvllm:spec_decode_num_{name}_total {value}\n"
-    for name, value in (("drafts", 10), ("draft_tokens", 40), ("accepted_tokens", 20))
-)
+DRAFT = ("--speculative-config", '{"method": "draft_model", "model": "demo-draft", "num_speculative_tokens": 4}')
+
+
+def metrics_of(drafts: int, drafted: int, accepted: int) -> str:
+    return "".join(
+        f"# TYPE vllm:spec_decode_num_{name} counter\nvllm:spec_decode_num_{name}_total {value}\n"
+        for name, value in (("drafts", drafts), ("draft_tokens", drafted), ("accepted_tokens", accepted))
+    )
+
+
+METRICS = metrics_of(10, 40, 20)
 
 
 def serve(*words: str, **env: str) -> subprocess.Popen[str]:
@@ -32,12 +39,20 @@ def ended(*words: str, **env: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def started(program: Path, port: int, tmp_path: Path, *more: str, **env: str) -> subprocess.Popen[str]:
+def started(
+    program: Path,
+    port: int,
+    tmp_path: Path,
+    *more: str,
+    setting: tuple[str, ...] = NGRAM,
+    page: str = METRICS,
+    **env: str,
+) -> subprocess.Popen[str]:
     """A run whose engine is healthy."""
     metrics = tmp_path / "metrics.txt"
-    metrics.write_text(METRICS, "utf-8")
+    metrics.write_text(page, "utf-8")
     words = ("--engine", "vllm", "--engine-command", str(program), "--port", str(port), "--metrics-interval", "0.2")
-    process = serve(*words, *NGRAM, *more, STAND_IN_METRICS=str(metrics), **env)
+    process = serve(*words, *setting, *more, STAND_IN_METRICS=str(metrics), **env)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("healthy"):
@@ -57,6 +72,16 @@ def test_sglang_spelling_starts_vllm_and_its_acceptance_is_told(program: Path, p
     assert "stand-in: ends" in err
     assert "vLLM ended with status 0" in out
     assert process.returncode == 0
+
+
+def test_an_engine_whose_draft_is_never_accepted_raises_the_alarm(program: Path, port: int, tmp_path: Path) -> None:
+    process = started(program, port, tmp_path, setting=DRAFT, page=metrics_of(200, 800, 3))
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if line.startswith("ALARM"))
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert "draft_model looks broken: of 200 drafts, 3 had their first token accepted (1.5 %" in line
+    assert "ALARM" not in out  # once
 
 
 def test_the_engines_own_status_is_passed_on(program: Path, port: int, tmp_path: Path) -> None:
