@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from specctl.bench.records import Block, Job, Record
-from specctl.bench.session import WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
+from specctl.bench.session import ROUNDS_ALONE, WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
 from specctl.runtime import SamplingParams
 from specctl.spec.config import SpecDecodeConfig
 from tests.bench.stand_ins import Clock, workload
@@ -191,3 +191,13 @@ def test_an_interrupted_run_keeps_the_turns_that_all_finished() -> None:
     measured = Measured({(0, 1): blocks[:1], (1, 1): blocks[:2], (2, 1): [], (0, 8): blocks[:3], (1, 8): blocks[:3]})
     measured.trim()
     assert [len(measured.of(*key)) for key in ((0, 1), (1, 1), (2, 1), (0, 8), (1, 8))] == [1, 1, 0, 3, 3]
+
+
+def test_a_runtime_alone_runs_longer_blocks_where_places_could_run_empty() -> None:
+    work = workload(*["math"] * 128)
+    alone = Schedule((1, 8), 1, 0, 0, SamplingParams(), rounds=ROUNDS_ALONE)
+    sizes = {
+        level: {len(t.jobs) for t in plan_turns(alone, work, three()) if t.concurrency == level} for level in (1, 8)
+    }
+    assert sizes == {1: {4}, 8: {128}}
+    assert {len(turn.jobs) for turn in plan_turns(Schedule((8,), 1, 0, 0, SamplingParams()), work, three())} == {32}
