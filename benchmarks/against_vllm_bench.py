@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--vllm", required=True, help="program vllm of its virtual environment")
     parser.add_argument("--serve", choices=("specctl", "vllm"), default="specctl", help="whose server")
     parser.add_argument("--runs", type=int, default=5, help="runs of each client")
-    parser.add_argument("--num-prompts", type=int, default=16)
+    parser.add_argument("--num-prompts", type=int, default=32)
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument("--output-len", type=int, default=64)
     given = parser.parse_args()
