@@ -157,6 +157,31 @@ def test_hanging_up_frees_the_slot(server: Live) -> None:
     assert server.get("/health").status_code == 200
 
 
+def test_a_proposer_that_throws_costs_the_drafts_of_one_answer(
+    target: Target, plain: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(target, NGRAM, per_request_metrics="summary") as server:
+        proposer, calls = server.engine.proposer, []
+
+        def propose(sequences: Any, limits: Any) -> Any:
+            calls.append(sequences[0].request.id)
+            if calls.count(calls[0]) > 2 and calls[-1] == calls[0]:  # the first answer, from its third draft on
+                raise RuntimeError("thrown in the proposer")
+            return sound(sequences, limits)
+
+        sound = proposer.propose
+        monkeypatch.setattr(proposer, "propose", propose)
+        body = next(body for body in mixed_bodies() if body.get("ignore_eos"))
+        answers = [ask_all(server, [body])[0] for _ in range(2)]
+        counters = server.counters()
+    assert [outcome(answer) for answer in answers] == [outcome(answers[0])] * 2
+    assert outcome(answers[0]) in plain
+    steps = [answer["metrics"]["speculative_decoding"]["num_spec_steps"] for answer in answers]
+    assert steps[0] < steps[1]
+    assert counters["specctl:proposer_failures_total"] == 1
+    assert "thrown in the proposer" in caplog.text
+
+
 def _until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + 5
     while not holds():
