@@ -27,8 +27,13 @@ def command_document(tokens: Sequence[str], source: str = "<argv>") -> Document:
         starts.append(at + len(quote))
         at += len(parts[-1]) + 1
     document = Document(source, " ".join(parts), "argv", list(tokens))
+    line, begin = 1, 0  # of the line that is reached: its number, and where it begins
     for number, (token, start) in enumerate(zip(tokens, starts, strict=True)):
-        document.values[(number,)] = Span.of(document.text, start, start + len(token))
+        first, column = line, start - begin + 1
+        if "\n" in token:
+            line += token.count("\n")
+            begin = start + token.rindex("\n") + 1
+        document.values[(number,)] = Span(first, column, line, start + len(token) - begin + 1)
     return document
 
 
