@@ -116,13 +116,17 @@ def _weights(about: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part) or "no safetensors files here"
 
 
-def _prediction(layers: dict[str, int | None]) -> str:
-    declared, found = layers["declared"], layers["found"]
+def _prediction(layers: dict[str, int | str | None]) -> str:
+    declared, found, fault = layers["declared"], layers["found"], layers["fault"]
     if found is None:
-        return f"{declared} layers declared; no tensor names to look at"
-    if found == declared:
-        return f"{found} layer{'s' * (found != 1)}"
-    return f"config.json declares {declared}, the tensors hold {found}"
+        told = "config.json counts none" if declared is None else f"{declared} layers declared"
+        return f"{told}; no tensor names to look at"
+    told = f"{found} layer{'s' * (found != 1)}"
+    if declared is None:
+        told += "; config.json does not count them"
+    elif found != declared:
+        told = f"config.json declares {declared}, the tensors hold {found}"
+    return f"{told}; {fault}" if fault else told
 
 
 def _tokenizer(about: dict[str, Any]) -> str:

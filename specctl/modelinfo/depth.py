@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specctl.modelinfo.describe import is_assistant
 from specctl.modelinfo.facts import ModelFacts
 from specctl.modelinfo.families import mtp_family, mtp_layers
 
@@ -11,6 +12,8 @@ def trained_depth(draft: ModelFacts, method: str) -> tuple[int, str] | None:
     if method == "medusa":
         heads = draft.number("num_heads", "medusa_num_heads")
         return (heads, f"the checkpoint has {heads} heads") if heads else None
+    if method == "mtp" and is_assistant(draft):
+        return None  # its layers are made to run again: published settings draft 2 to 8 tokens
     if method == "mtp":
         family = mtp_family(draft)
         layers = mtp_layers(draft, family) if family else None

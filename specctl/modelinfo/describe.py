@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from specctl.modelinfo.damage import damage_of
 from specctl.modelinfo.facts import ModelFacts
-from specctl.modelinfo.families import mtp_family, mtp_layers
+from specctl.modelinfo.families import mtp_family
+from specctl.modelinfo.mtp_layouts import COUNT_KEYS, count_layers, fault_of
 from specctl.modelinfo.recognise import recognise
 from specctl.modelinfo.tokens import token_table
 from specctl.modelinfo.weights import shapes, tensor_bytes, tensor_names
@@ -80,26 +82,27 @@ def describe(facts: ModelFacts) -> dict[str, Any]:
 def own_methods(facts: ModelFacts) -> list[str]:
     """Methods that the checkpoint brings the draft for itself."""
     layers = _mtp(facts)
-    return ["mtp"] if layers and layers["found"] != 0 else []
+    return ["mtp"] if layers and layers["found"] != 0 and not layers["fault"] else []
 
 
-def _mtp(facts: ModelFacts) -> dict[str, int | None] | None:
-    """Prediction layers as the config declares them, and as the tensors' names show them; None for no such family."""
-    family = mtp_family(facts)
-    if family is None:
+def _mtp(facts: ModelFacts) -> dict[str, int | str | None] | None:
+    """Prediction layers as the config declares them and as the tensors' names show them, and what is wrong with these;
+    None where there are none. ``declared`` None: the config does not say.
+    """
+    if is_assistant(facts):  # it is such layers as a whole, and runs on the target's keys and values
         return None
-    names = tensor_names(facts.path)
-    return {"declared": mtp_layers(facts, family), "found": None if names is None else _layers_found(names)}
+    names, known = tensor_names(facts.path), mtp_family(facts) is not None
+    declared = facts.number(*COUNT_KEYS)
+    if names is None:
+        return {"declared": declared, "found": None, "fault": None} if known else None
+    plain = {name.replace("language_model.", "") for name in names}
+    found = count_layers(plain, facts.num_layers or 0) or _layers_of_unknown_layouts(names)
+    if not (known or found or declared):
+        return None
+    return {"declared": declared, "found": found, "fault": fault_of(plain, facts.num_layers or 0)}
 
 
-def _layers_found(names: frozenset[str]) -> int:
-    """Different layer numbers among tensors of prediction layers."""
-    import re
-
-    marks = (r"(?:^|\.)mtp(?:_layers|\.layers|_block)\.(\d+)\.",)
-    found = {match.group(1) for name in names for mark in marks if (match := re.search(mark, name))}
-    if found:
-        return len(found)
-    # DeepSeek and its kin number them on behind the decoder's layers.
-    behind = {match.group(1) for name in names if (match := re.search(r"layers\.(\d+)\.(?:eh_proj|enorm)\.", name))}
-    return len(behind)
+def _layers_of_unknown_layouts(names: frozenset[str]) -> int:
+    """Different layer numbers among tensors of prediction layers that do not run here."""
+    marks = r"(?:(?:^|\.)mtp(?:_layers|\.layers|_block)\.(\d+)\.)|(?:layers\.(\d+)\.(?:eh_proj|enorm)\.)"
+    return len({match.group(1) or match.group(2) for name in names if (match := re.search(marks, name))})

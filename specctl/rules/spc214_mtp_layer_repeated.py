@@ -1,6 +1,8 @@
 # ruff: noqa: E501 (examples stand on one line)
 """One prediction layer is run several times for one block, so later places are guessed worse.
 
+Not said of the assistants of Gemma 4, which are made for that.
+
 target: {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "vocab_size": 512, "num_nextn_predict_layers": 1}
 
 Bad:
@@ -15,6 +17,7 @@ Good:
 from collections.abc import Iterator
 
 from specctl.dialects.reading import Finding, Reading
+from specctl.modelinfo.describe import is_assistant
 
 ENGINES = ("vllm",)
 NEEDS = ("draft",)
@@ -23,8 +26,10 @@ SEVERITY = "advice"
 
 def applies(reading: Reading) -> bool:
     """MTP with more than one token."""
+    draft = reading.notes.get("draft")
     return (
         not reading.off
+        and not (draft and is_assistant(draft))
         and reading.notes.get("method") == "mtp"
         and (reading.effective.get("num_speculative_tokens") or 0) > 1
     )

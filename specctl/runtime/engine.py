@@ -119,7 +119,10 @@ class Engine:
         if not self._options.prefix_caching or self.prefix_caching:
             return own
         whose = "the draft needs the target's states of the whole prompt" if self._cache.prefixes_can_be_shared else ""
-        return (*own, f"no prefix caching: {whose or 'this target keeps a state that cannot be shared'}")
+        return (
+            *own,
+            f"no prefix caching: {whose or 'this target keeps a recurrent state, which holds no prefix to share'}",
+        )
 
     @property
     def lossless(self) -> bool:

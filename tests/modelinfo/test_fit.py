@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from math import prod
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from specctl.modelinfo import ModelFacts, facts_of
+from specctl.modelinfo.depth import beyond_depth
 from specctl.modelinfo.describe import describe, method_of
 from specctl.modelinfo.fit import check_fit, fits, pair_of
 
@@ -166,22 +168,45 @@ def test_a_model_is_no_draft_for_itself_and_a_head_no_target(target: ModelFacts,
     assert status(head, target)[1]["method"] == ("fail", "the target is itself a draft for eagle3")
 
 
+LAYER = "model.layers.12."
+PREDICTION = [f"{LAYER}{name}.weight" for name in
+              ("enorm", "hnorm", "eh_proj", "shared_head.norm", "self_attn.o_proj", "mlp.gate")]  # fmt: skip
+ERNIE = [f"model.mtp_{name}.weight" for name in
+         ("emb_norm.0", "hidden_norm.0", "linear_proj.0", "block.0.self_attn.o_proj", "block.0.mlp.up_proj")
+         ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("names", "found", "methods"),
+    ("kind", "declared", "names", "found", "fault"),
     [
-        (["model.layers.12.eh_proj.weight", "model.layers.12.enorm.weight"], 1, ["mtp"]),
-        (["model.layers.11.input_layernorm.weight"], 0, []),
+        ("deepseek_v3", 1, PREDICTION, 1, None),
+        ("deepseek_v3", None, PREDICTION, 1, None),
+        ("deepseek_v3", 1, [], 0, None),
+        ("deepseek_v3", 1, PREDICTION[1:], 1, "no tensor 'model.layers.12.enorm.weight'"),
+        ("deepseek_v3", 1, PREDICTION[:2], 1, "no tensor 'model.layers.12.eh_proj.weight'"),
+        ("deepseek_v3", 1, PREDICTION[:4], 1, "no tensor 'model.layers.12.self_attn.*'"),
+        ("deepseek_v3", 1, [name.replace(".12.", ".14.") for name in PREDICTION], 1, "numbered 14; .* it would be 12"),
+        ("ernie4_5", 1, ERNIE, 1, None),  # a family whose layers vLLM does not know
     ],
 )
 def test_prediction_layers_are_counted_in_config_and_tensors(
-    names: list[str], found: int, methods: list[str], tmp_path: Path
+    kind: str, declared: int | None, names: list[str], found: int, fault: str | None, tmp_path: Path
 ) -> None:
-    config = SIZES | {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
+    config = SIZES | {"model_type": kind} | ({} if declared is None else {"num_nextn_predict_layers": declared})
     names = ["model.layers.0.input_layernorm.weight", *names]
     about = describe(folder(tmp_path / "m", config, PIECES, dict.fromkeys(names, (1,))))
-    assert about["mtp_layers"] == {"declared": 1, "found": found}
-    assert about["methods"] == ["ngram", "suffix", "draft_model", *methods]
+    told = about["mtp_layers"].pop("fault")
+    assert about["mtp_layers"] == {"declared": declared, "found": found}
+    assert told is None if fault is None else re.search(fault.replace("*'", r"\*'"), told)
+    assert about["methods"] == ["ngram", "suffix", "draft_model", *(["mtp"] if found and not fault else [])]
     assert about["kind"] == "target"
+
+
+def test_an_assistant_holds_no_counted_layers(tmp_path: Path) -> None:
+    """It is prediction layers as a whole, made to run again and again."""
+    facts = folder(tmp_path / "m", SIZES | {"model_type": "gemma4_assistant"}, None, {"pre_projection.weight": (1,)})
+    assert describe(facts)["mtp_layers"] is None
+    assert beyond_depth(facts, "mtp", 4) is None
 
 
 def test_an_assistant_is_a_draft(tmp_path: Path) -> None:

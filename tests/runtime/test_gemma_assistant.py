@@ -129,3 +129,5 @@ def test_a_setting_that_names_an_assistant_has_no_error(tmp_path: Path) -> None:
     setting = {"specctl": 1, "method": "mtp", "model": str(assistant), "num_speculative_tokens": 2}
     report = specctl.check(setting, target=str(folder))
     assert report.valid, [found.message for found in report.diagnostics]
+    other = {"method": "mtp", "model": str(assistant), "num_speculative_tokens": 4}
+    assert "SPC214" not in {found.code for found in specctl.check(other, engine="vllm", target=str(folder)).diagnostics}

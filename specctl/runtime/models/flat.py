@@ -87,18 +87,19 @@ class FlatModel:
     def make_cache(self, num_slots: int, max_len: int) -> LayeredCache:
         """An empty cache of ``num_slots`` sequences of up to ``max_len`` tokens."""
         cache = LayeredCache(num_slots, max_len)
-        cache.recurrent |= {index: {} for index in self._recurrent}
+        cache.recurrent |= {index: {} for index in self.recurrent_layers}
         return cache
 
     @property
-    def _recurrent(self) -> list[int]:
+    def recurrent_layers(self) -> list[int]:
+        """Layers that keep a state in place of keys and values."""
         kinds = getattr(self.config, "layer_types", None) or []
         return [index for index, kind in enumerate(kinds) if kind == "linear_attention"]
 
     @property
     def takes_trees(self) -> bool:
         """A recurrent state follows one path."""
-        return not self._recurrent
+        return not self.recurrent_layers
 
     def forward(
         self, token_ids: Sequence[int], spans: Sequence[Span], cache: LayeredCache, rows: Sequence[int]

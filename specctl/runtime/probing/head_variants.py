@@ -11,7 +11,7 @@ import torch
 
 from specctl.errors import SpecctlError
 from specctl.modelinfo.fit import TAP_KEY, layer_config_of, tap_ids
-from specctl.runtime.models.heads.mtp_layouts import find_layers
+from specctl.modelinfo.mtp_layouts import find_layers
 from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.probing.variants import Head, Variant, other_ropes
 from specctl.spec.methods import DFlash, Eagle3

@@ -85,8 +85,15 @@ def _check_tree(spec: SpecDecodeConfig, target: Target) -> None:
 def check_takes_trees(model: Model, name: str) -> None:
     """Raises SpecctlError for a model that cannot score the branches of a tree apart."""
     if not model.takes_trees:
+        recurrent = list(getattr(model, "recurrent_layers", ()))
+        why = (
+            f"{len(recurrent)} of its layers (the first is layer {recurrent[0]}) keep a recurrent state, which follows "
+            "one path"
+            if recurrent
+            else "its layers do not keep to a mask of branches"
+        )
         raise SpecctlError(
-            f"{name} cannot score a tree: its layers do not keep to a mask of branches",
+            f"{name} cannot score a tree: {why}",
             help="leave out the tree; a chain runs",
         )
 

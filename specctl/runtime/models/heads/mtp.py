@@ -1,7 +1,7 @@
 """Multi-token-prediction layers: decoder layers over [embedding, hidden state], shipped inside the target.
 
 The families differ in tensor names, in which half of the fusion comes first and in what the next row gets; those
-differences are a table, see `mtp_layouts`.
+differences are a table, see `specctl.modelinfo.mtp_layouts`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specctl.errors import SpecctlError
+from specctl.modelinfo.mtp_layouts import MtpLayout, find_layers
 from specctl.runtime.kv_cache import Span
 from specctl.runtime.models.flat import FlatModel
 from specctl.runtime.models.heads.base import RecurrentHead
 from specctl.runtime.models.heads.files import HeadFiles
-from specctl.runtime.models.heads.mtp_layouts import MtpLayout, find_layers
 from specctl.runtime.models.heads.network_layers import load_network_layers
 from specctl.runtime.models.hidden import FINAL
 from specctl.runtime.models.native import read_layer

@@ -5,6 +5,7 @@ Sources: the families' own model code, transformers' `MtpModel`, vLLM's and SGLa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +52,21 @@ class MtpLayout:
         while self.names(num_layers, found)["fusion"] in stored and (numbered or found == 0):
             found += 1
         return found
+
+    def lacking(self, stored: Collection[str], num_layers: int, index: int) -> str | None:
+        """The first tensor of prediction layer ``index`` that is absent; None where none is. Of the layer itself only
+        its attention and feed-forward part are looked for: their tensors differ from family to family.
+        """
+        names = self.names(num_layers, index)
+        layer = names.pop("layer")
+        for name in names.values():
+            if name not in stored and name.replace("shared_head.", "transformer.shared_head.") not in stored:
+                return name
+        for parts in (("self_attn.",), ("mlp.", "moe.")):
+            starts = tuple(layer + inner + part for part in parts for inner in ("", "transformer."))
+            if not any(name.startswith(starts) for name in stored):
+                return f"{starts[0]}*"
+        return None
 
 
 _DEEPSEEK = MtpLayout(
@@ -140,6 +156,8 @@ def find_layers(raw: Mapping[str, Any], stored: Collection[str], num_layers: int
             notes = _notes(key, stated, found)
             return Found(_variant(layout, str(raw.get("model_type", ""))), min(found, stated or found), notes)
     looked = "looked for " + ", ".join(layout.names(num_layers, 0)["fusion"] for layout in LAYOUTS)
+    if odd := fault_of(stored, num_layers):
+        raise DamagedError(f"{folder}: {odd}", help="config.json and weights are of different models; take both again")
     if stated:
         raise DamagedError(
             f"{folder}: config.json says {key} {stated}, but the weights hold no prediction layer ({looked})",
@@ -149,6 +167,32 @@ def find_layers(raw: Mapping[str, Any], stored: Collection[str], num_layers: int
         f"{folder} has no prediction layer: config.json counts none and the weights hold none ({looked})",
         help="checkpoints are often published without these layers; look for mtp tensors in its index",
     )
+
+
+def count_layers(stored: Collection[str], num_layers: int) -> int:
+    """Prediction layers among the tensors ``stored``, in whichever known layout."""
+    return max(layout.count(stored, num_layers) for layout in LAYOUTS)
+
+
+def fault_of(stored: Collection[str], num_layers: int) -> str | None:
+    """What is wrong with the prediction layers among the tensors ``stored``: one that is absent, or the wrong place.
+    None where nothing is, or where there are no such layers.
+    """
+    for layout in LAYOUTS:
+        for index in range(max(1, layout.count(stored, num_layers))):
+            lacking = layout.lacking(stored, num_layers, index)
+            own = layout.names(num_layers, index)
+            norms = any(own.get(part) in stored for part in ("token_norm", "state_norm", "fusion"))
+            if lacking and norms:
+                return f"the prediction layer has no tensor {lacking!r}"
+    pattern = re.compile(r"model\.layers\.(\d+)\.eh_proj\.weight")
+    places = sorted(int(match[1]) for name in stored if (match := pattern.fullmatch(name)))
+    if places and places[0] != num_layers:
+        return (
+            f"the tensors of the prediction layer are numbered {places[0]}; behind the {num_layers} layers that "
+            f"config.json counts it would be {num_layers}"
+        )
+    return None
 
 
 def _variant(layout: MtpLayout, model_type: str) -> MtpLayout:
