@@ -55,7 +55,8 @@ def notes(report: Report) -> list[str]:
             "runtime forgets between them."
         )
     if work.get("ended_by_eos_share") is not None:
-        found.append(f"{100 * work['ended_by_eos_share']:.0f} % of the baseline's answers ended by EOS.")
+        whose = "the baseline's answers" if report["comparison"] else "the answers"
+        found.append(f"{100 * work['ended_by_eos_share']:.0f} % of {whose} ended by EOS.")
     return found
 
 

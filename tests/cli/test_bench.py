@@ -102,6 +102,27 @@ def test_a_prompt_that_does_not_fit_is_a_failed_request_and_named(
     assert "baseline at concurrency 1: 1 request failed." in printed.out
 
 
+def test_every_runtime_asks_every_turn_and_answers_alike(
+    models: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In float64 the answers of all are the same tokens, so the histories are the same, too, turn for turn."""
+    path, out = tmp_path / "questions.jsonl", tmp_path / "out.json"
+    rows: list[dict[str, object]] = [
+        {"turns": ["abc abc", "and so", "so so"], "category": "chat"},
+        {"prompt": "one two"},
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert bench(models, str(path), "--against", "transformers", "--output-json", str(out)) == 0
+    report = json.loads(out.read_text())
+    assert {run["requests"] for run in report["runs"]} == {4}
+    assert {row["outputs"] for row in report["comparison"]} == {"identical"}
+    assert {row["outputs_checked"] for row in report["comparison"]} == {4}
+    assert all(list(row["by_turn"]) == ["1", "2", "3"] for row in report["comparison"])
+    lengths = [turn["mean_prompt_tokens"] for turn in report["runs"][0]["by_turn"].values()]
+    assert lengths == sorted(set(lengths))
+    assert "by turn of the conversation" in capsys.readouterr().out
+
+
 def test_ctrl_c_reports_what_was_measured(
     models: tuple[str, str],
     prompts: str,
