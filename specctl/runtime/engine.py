@@ -289,7 +289,8 @@ class Engine:
     def _fail(self, sequence: Sequence, error: Exception) -> Emission:
         """End one request because of a fault in it; its own fault where the error is for the user."""
         name, own = sequence.request.id, isinstance(error, SpecctlError)
-        log.error("request=%s ends: %s: %s", name, type(error).__name__, error, exc_info=None if own else error)
+        # What is wrong with a request is told to whoever sent it; it may quote what should not be in a log.
+        log.error("request=%s ends: %s", name, type(error).__name__, exc_info=None if own else error)
         self._retire(sequence, keep=False)
         told = error.message if isinstance(error, SpecctlError) else f"{type(error).__name__}: {error}"
         return Emission(name, [], "", "error", error=told, refused=own)

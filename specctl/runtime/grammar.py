@@ -118,8 +118,14 @@ class GrammarCompiler:
 
         matcher = llguidance.LLMatcher(self.vocabulary, grammar, log_level=0)
         if matcher.is_error():
-            raise SpecctlError(f"the grammar cannot be followed: {matcher.get_error()}")
+            raise SpecctlError(f"the grammar cannot be followed: {_reason(matcher)}")
         return Grammar(matcher)
+
+
+def _reason(matcher: Any) -> str:
+    """The library's error without the dump behind it, which holds the grammar and the answer so far."""
+    reason: str = matcher.get_error()
+    return reason.split("\n<state>", 1)[0].strip()
 
 
 class Grammar(Part):
@@ -152,4 +158,4 @@ class Grammar(Part):
 
     def _raise_error(self) -> None:
         if self._matcher.is_error():
-            raise SpecctlError(f"the grammar cannot be followed any further: {self._matcher.get_error()}")
+            raise SpecctlError(f"the grammar cannot be followed any further: {_reason(self._matcher)}")

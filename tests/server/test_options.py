@@ -245,3 +245,17 @@ def test_bans_that_leave_nothing_are_the_requests_fault(server: Live, temperatur
     grammar = {"allowed_token_ids": [65], "response_format": {"type": "json_object"}}
     assert server.post("/v1/completions", json={"prompt": "a", **grammar}).status_code == 400
     assert server.bridge.inside == 0
+
+
+def test_a_grammar_that_grows_too_large_is_told_without_its_text(
+    server: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = [{f"secret{i}_{j}": {"type": "string"} for j in range(20)} for i in range(50)]
+    schema = {"anyOf": [{"type": "object", "properties": each} for each in keys]}
+    answer = server.post("/v1/completions", json={"prompt": "abc", "guided_json": schema})
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert "max is 2000" in message
+    assert "secret" not in message
+    assert "secret" not in caplog.text
+    assert "ends: SpecctlError" in caplog.text
