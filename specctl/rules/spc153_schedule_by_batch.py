@@ -14,6 +14,7 @@ Good:
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from specctl.dialects.reading import Finding, Reading
 from specctl.dialects.trtllm_line import is_new
@@ -47,6 +48,22 @@ def check(reading: Reading) -> Iterator[Finding]:
     if fault:
         message, help_text = fault
         yield Finding("SPC153", f"{KEY} {message}", reading.route(KEY), help=help_text)
+    elif new and len(schedule) > 1 and min(schedule) == 1 and schedule[max(schedule)] == 0:
+        yield _of_the_older_release(reading, dict(sorted(schedule.items())))
+
+
+def _of_the_older_release(reading: Reading, schedule: dict[int, int]) -> Finding:
+    """A schedule that reads like one of 1.2.1: it begins at 1 and ends in 0, which 1.4 needs not be told."""
+    keys = list(schedule)
+    meant = {after - 1: schedule[key] for key, after in pairwise(keys)}
+    return Finding(
+        "SPC153",
+        f"{KEY} drafts {schedule[1]} tokens at batch size 1 alone: in {reading.release} a key is the last batch size of "
+        "its range, in 1.2.1 it was the first",
+        reading.route(KEY),
+        help=f"if it was written for 1.2.1, write {meant}",
+        severity="advice",
+    )
 
 
 def _fault(schedule: dict[int, int], length: int | None, new: bool) -> tuple[str, str] | None:

@@ -121,3 +121,22 @@ def test_a_report_prints_as_the_command_does() -> None:
 def test_values_that_vllms_other_flags_take(words: list[str], *, good: bool) -> None:
     report = check(["vllm", "serve", "m", *words, "--spec-method", "suffix"])
     assert ("SPC006" not in [each.code for each in report.diagnostics]) == good
+
+
+@pytest.mark.parametrize(
+    ("release", "schedule", "cure"),
+    [
+        ("1.4.0rc0", "{1: 4, 4: 2, 8: 0}", "if it was written for 1.2.1, write {3: 4, 7: 2}"),
+        ("1.4.0rc0", "{3: 4, 7: 2}", None),
+        ("1.4.0rc0", "{1: 4, 8: 2}", None),
+        ("1.2.1", "{1: 4, 4: 2, 8: 0}", None),
+    ],
+)
+def test_a_schedule_that_was_written_for_the_older_release(release: str, schedule: str, cure: str | None) -> None:
+    text = (
+        "speculative_config: {decoding_type: NGram, max_draft_len: 4, max_matching_ngram_size: 2, "
+        f"draft_len_schedule: {schedule}}}"
+    )
+    report = check(text, engine="trtllm", release=release)
+    assert report.valid
+    assert [each.help for each in report.diagnostics if each.code == "SPC153"] == ([cure] if cure else [])
