@@ -25,12 +25,13 @@ KEEPALIVE_S = 3.0
 SETTLE_S = 2.0
 SETTLE_STEP_S = 0.05
 # Servers that answer with token ids when asked; others may refuse a field that they do not know.
+PARTIAL = "interrupted: requests in flight are left out, so throughput is a little low, and their counters are unknown"
 SENDS_IDS = ("vllm", "specctl")
 _Result = TypeVar("_Result")
 
 
 class EndpointRunner:
-    """One server, asked over HTTP. `close` it in the end."""
+    """One server, asked over HTTP. `close` it in the end. `partial`: what had ended of a block that was interrupted."""
 
     max_concurrency: int | None = None
 
@@ -48,6 +49,8 @@ class EndpointRunner:
         self.spec = spec
         self._tokenize = tokenize
         self._clock = clock
+        self._ended: list[Record] = []
+        self.partial: Block | None = None
         self._loop = asyncio.Runner()
         try:
             self._session = self._do(_session(endpoint.timeout_s))
@@ -68,7 +71,15 @@ class EndpointRunner:
 
     def run(self, jobs: Sequence[Job], concurrency: int, /) -> Block:
         """See `Runner.run`. Whatever interrupts it, nothing stays in flight."""
-        return self._do(self._block(jobs, concurrency))
+        self._ended, self.partial = [], None
+        start = self._clock()
+        try:
+            return self._do(self._block(jobs, concurrency))
+        except KeyboardInterrupt:
+            ends = [record.last_token_s for record in self._ended if record.last_token_s is not None]
+            if ends:
+                self.partial = Block(tuple(self._ended), max(ends) - start, notes=(PARTIAL,))
+            raise
 
     async def _block(self, jobs: Sequence[Job], concurrency: int) -> Block:
         before = await metrics_page(self._session, self.server.endpoint, self.server.model)
@@ -89,6 +100,7 @@ class EndpointRunner:
                 while asked is not None:
                     found.append(record := Record(asked, self._clock()))
                     await self._send(record)
+                    self._ended.append(record)
                     asked = next_turn(record, follow_text)
                     found.extend(not_asked(record))
 

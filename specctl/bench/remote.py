@@ -18,7 +18,7 @@ from specctl.bench.records import Block, Record, Runner
 from specctl.bench.results import Setup
 from specctl.bench.run import measured_with, outcome_of, schedule_of
 from specctl.bench.server import Endpoint, Server
-from specctl.bench.session import ROUNDS_ALONE, Measured, Progress, measure
+from specctl.bench.session import Measured, Progress, measure
 from specctl.bench.stream import CountTokens
 from specctl.bench.workloads import Workload
 from specctl.errors import MissingError, UsageError
@@ -42,7 +42,7 @@ def run_servers(order: Order, servers: Servers, progress: Progress) -> Outcome:
         found.append(_runner(name, k, spec, servers.candidate, tokenize, open_ones))
         schedule = schedule_of(order)
         if servers.baseline is None:
-            schedule = replace(schedule, rounds=ROUNDS_ALONE)
+            schedule = replace(schedule, alone=True)
         measured = measured_with(order, schedule, workload, found, progress)
         compared = servers.baseline is not None
         setup = Setup(found[-1].server.model, frozenset(), schedule, workload, found, order.promises, compared)

@@ -39,7 +39,8 @@ class Schedule:
     time while there are any (None: all of them, always). `arrivals` None: a closed loop, a request follows when one has
     ended. `precision`: the first repeats decide how many are needed for intervals of at most this half-width (a share
     of the speed-up), `repeats` being the most. `capped` False: requests that arrive on time are all taken at once, and
-    the level says only how many there can be. `rounds`: requests a place in flight makes in a block.
+    the level says only how many there can be. `alone`: nothing is compared, so blocks are long, and one
+    that Ctrl-C ends counts as far as it came.
     """
 
     concurrency: tuple[int, ...]
@@ -52,7 +53,7 @@ class Schedule:
     arrivals: Arrivals | None = None
     precision: float | None = None
     capped: bool = True
-    rounds: int = ROUNDS_PER_BLOCK
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,12 +180,21 @@ class _Run:
             place = next(place for place, known in enumerate(self.runners) if known is runner)
             block = None if self.journal is None else self.journal.known(turn, place)
             if block is None:
-                block = runner.run(turn.jobs, turn.concurrency)
+                block = self._run(runner, turn, place)
                 if self.journal is not None:
                     self.journal.keep(turn, place, block)
             self.measured.blocks.setdefault((place, turn.concurrency), []).append(block)
             self.progress.seen(runner, turn.concurrency, block)
             self.progress.advance(num_requests(job.prompt for job in turn.jobs), doing)
+
+    def _run(self, runner: Runner, turn: Turn, place: int) -> Block:
+        try:
+            return runner.run(turn.jobs, turn.concurrency)
+        except KeyboardInterrupt:
+            rest: Block | None = getattr(runner, "partial", None)
+            if self.schedule.alone and rest is not None:
+                self.measured.blocks.setdefault((place, turn.concurrency), []).append(rest)
+            raise
 
 
 def _requests(turns: Sequence[Turn]) -> int:
@@ -205,7 +215,7 @@ def plan_turns(schedule: Schedule, workload: Workload, runners: Sequence[Runner]
             able = [runner for runner in order if runner.max_concurrency is None or level <= runner.max_concurrency]
             jobs = _jobs(schedule, workload, repeat, place)
             # Arrivals are one stream; a closed loop may be cut anywhere. One request at a time leaves no place empty.
-            rounds = ROUNDS_PER_BLOCK if level == 1 else schedule.rounds
+            rounds = ROUNDS_ALONE if schedule.alone and level > 1 else ROUNDS_PER_BLOCK
             size = rounds * level if schedule.arrivals is None else len(jobs)
             for number, block in enumerate(_blocks(jobs, size)):
                 shift = taken % len(able)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from specctl.bench.records import Block, Job, Record
-from specctl.bench.session import ROUNDS_ALONE, WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
+from specctl.bench.session import WARMUP_TOKENS, Schedule, measure, plan_turns, request_seed
 from specctl.runtime import SamplingParams
 from specctl.spec.config import SpecDecodeConfig
 from tests.bench.stand_ins import Clock, workload
@@ -195,7 +195,7 @@ def test_an_interrupted_run_keeps_the_turns_that_all_finished() -> None:
 
 def test_a_runtime_alone_runs_longer_blocks_where_places_could_run_empty() -> None:
     work = workload(*["math"] * 128)
-    alone = Schedule((1, 8), 1, 0, 0, SamplingParams(), rounds=ROUNDS_ALONE)
+    alone = Schedule((1, 8), 1, 0, 0, SamplingParams(), alone=True)
     sizes = {
         level: {len(t.jobs) for t in plan_turns(alone, work, three()) if t.concurrency == level} for level in (1, 8)
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,21 @@ def test_ctrl_c_leaves_a_valid_partial_report(
     assert [each["requests"] for each in report["runs"]] == [2, 0]
     assert run(["report", str(tmp_path / "out.json"), "--html", str(tmp_path / "r.html")]) == 0
     assert "Interrupted" in (tmp_path / "r.html").read_text()
+
+
+def test_ctrl_c_in_the_middle_of_a_block_keeps_what_had_ended(tmp_path: Path, prompts: Callable[..., str]) -> None:
+    def stop_at_the_third() -> None:
+        if len(script.requests) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    script = Script(on_request=stop_at_the_third, gaps_s=(0.0, 0.01, 0.01))
+    status, report = bench(tmp_path, prompts("a", "b", "c", "d"), script, "--concurrency", "1")
+    assert status == 130
+    [run_at_1] = report["runs"]
+    assert (run_at_1["requests"], run_at_1["failed"], run_at_1["output_tokens"]) == (2, 0, 12)
+    assert run_at_1["tpot_ms"]["mean"] is not None
+    assert run_at_1["num_drafts"] is None
+    assert any("requests in flight are left out" in note for note in report["notes"])
 
 
 def test_compare_and_report_read_what_bench_wrote(
