@@ -16,6 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from specctl.server.options import ServerOptions
 
+MOST_AHEAD = 65536  # bytes of later calls that are taken while an earlier one is answered
+
 
 class ConnectionConfig(uvicorn.Config):
     """uvicorn's settings, and ours for its connections."""
@@ -48,6 +50,9 @@ class Connection(H11Protocol):
             super().data_received(data)
         except h11.LocalProtocolError:  # what makes no sense came behind an answer: there is nobody left to tell
             self.transport.abort()
+        if self.conn.their_state is h11.DONE and len(self.conn.trailing_data[0]) <= MOST_AHEAD:
+            # uvicorn reads no further while a call waits behind another; then nobody would see the client hang up.
+            self.flow.resume_reading()
         self._watch_head()
 
     def _watch_head(self) -> None:

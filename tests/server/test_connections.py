@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import httpx
@@ -51,6 +51,13 @@ def read_all(sock: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def send_slowly(sock: socket.socket) -> None:
     """A head in small pieces, more often than every quarter of a second and for longer than that."""
     sock.sendall(b"GET /health HTTP/1.1\r\n")
@@ -74,6 +81,18 @@ def test_pipelined_calls_are_answered_in_order(fake: Live) -> None:
         found = read_all(sock)
     assert [part[:3] for part in found.split(b"HTTP/1.1 ")[1:]] == [b"200", b"400", b"200"]
     assert found.index(b'"completion_tokens":3') < found.index(b'"completion_tokens":2')
+
+
+def test_hanging_up_with_a_call_in_the_pipe_is_seen() -> None:
+    with live(FakeEngine(step_s=0.02), FakeTarget()) as server:
+        with connect(server) as sock:
+            sock.sendall(post(b'{"prompt": "hello", "max_tokens": 500, "ignore_eos": true}'))
+            wait_until(lambda: server.bridge.inside == 1)
+            sock.sendall(post(BODY))
+            time.sleep(0.1)
+        wait_until(lambda: server.bridge.inside == 0)
+        assert len(server.engine.aborted) == 1
+        assert server.counters()["vllm:request_success_total[finished_reason=abort]"] == 1
 
 
 def test_a_body_in_chunks(fake: Live) -> None:
@@ -107,10 +126,7 @@ def test_a_client_that_does_not_read_is_cut_off(hasty: Live) -> None:
     with connect(hasty, receive_buffer=4096) as sock:
         sock.sendall(post(json.dumps(LARGE).encode()))
         assert sock.recv(9) == b"HTTP/1.1 "
-        end = time.monotonic() + WAIT_S
-        while connections or hasty.bridge.inside:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(lambda: not connections and not hasty.bridge.inside)
 
 
 def test_an_answer_may_take_longer_than_a_head(hasty: Live) -> None:
