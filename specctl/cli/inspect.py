@@ -81,7 +81,9 @@ def _facts(name: str) -> ModelFacts:
     if found.kind in ("missing", "unknown"):
         resolve_model(name)  # raises, naming every place that was looked at
     if found.kind == "no-config":
-        raise SpecctlError(found.message, help="give the folder that holds the checkpoint's config.json")
+        adapter = "(LoRA)" in found.message
+        cure = "merge it into its base first" if adapter else "give the folder that holds the checkpoint's config.json"
+        raise SpecctlError(found.message, help=cure)
     raise MissingError(found.message)
 
 

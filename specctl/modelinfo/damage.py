@@ -7,8 +7,11 @@ import struct
 from functools import lru_cache
 from pathlib import Path
 
+from specctl.modelinfo.facts import ModelFacts
 from specctl.modelinfo.weights import MAX_HEADER
 
+# Sizes that every model has which states them; 0 layers are none.
+_SIZES = ("hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads")
 _POINTER = b"version https://git-lfs"
 
 
@@ -24,6 +27,19 @@ def damage_of(path: Path) -> str | None:
         fault = _safetensors(file)
         if fault:
             return fault
+    return None
+
+
+def config_fault(facts: ModelFacts) -> str | None:
+    """What in a config.json cannot be meant; None where nothing is odd."""
+    for key in _SIZES:
+        value = facts.text.get(key)
+        whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+        if value is not None and not isinstance(value, list) and (not whole or value < 1):
+            return f"config.json: {key} is {value!r}; wanted a whole number of at least 1"
+    kind = facts.config.get("model_type")
+    if kind is not None and not isinstance(kind, str):
+        return f"config.json: model_type is {kind!r}; wanted a name"
     return None
 
 

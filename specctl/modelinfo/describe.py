@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from specctl.modelinfo.damage import damage_of
+from specctl.modelinfo.damage import config_fault, damage_of
 from specctl.modelinfo.facts import ModelFacts
 from specctl.modelinfo.families import mtp_family
 from specctl.modelinfo.mtp_layouts import COUNT_KEYS, count_layers, fault_of
@@ -75,7 +75,7 @@ def describe(facts: ModelFacts) -> dict[str, Any]:
         "weights_bytes": facts.path.stat().st_size if facts.path.is_file() else tensor_bytes(facts.path),
         "tokens": len(table.ordinary) + len(table.added) if table else None,
         "chat_template": has_template(facts.path),
-        "damage": damage_of(facts.path),
+        "damage": damage_of(facts.path) or config_fault(facts),
     }
 
 

@@ -69,7 +69,9 @@ def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:
     try:
         config = _config(file, file.stat().st_mtime_ns)
     except FileNotFoundError:
-        return ModelProblem("no-config", f"the folder {path} has no config.json; a model folder needs one")
+        return ModelProblem(
+            "no-config", _adapter(path) or f"the folder {path} has no config.json; a model folder needs one"
+        )
     except OSError as error:
         return ModelProblem("bad-config", f"{file} cannot be read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
@@ -77,3 +79,12 @@ def facts_of(name: str, path: Path) -> ModelFacts | ModelProblem:
     if not isinstance(config, dict):
         return ModelProblem("bad-config", f"{file} holds no JSON object")
     return ModelFacts(name, path, config)
+
+
+def _adapter(path: Path) -> str | None:
+    """What to say of a folder that holds a LoRA adapter in place of a model."""
+    try:
+        base = json.loads((path / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return f"{path} is an adapter (LoRA) of {base or 'a model that it does not name'}, no model by itself"

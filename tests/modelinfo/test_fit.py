@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from specctl.modelinfo import ModelFacts, facts_of
+from specctl.modelinfo import ModelFacts, ModelProblem, facts_of
 from specctl.modelinfo.depth import beyond_depth
 from specctl.modelinfo.describe import describe, method_of
 from specctl.modelinfo.fit import check_fit, fits, pair_of
@@ -211,3 +211,39 @@ def test_an_assistant_holds_no_counted_layers(tmp_path: Path) -> None:
 
 def test_an_assistant_is_a_draft(tmp_path: Path) -> None:
     assert method_of(folder(tmp_path / "m", SIZES | {"model_type": "gemma4_assistant"})) == "mtp"
+
+
+def test_an_assistant_wants_a_target_of_its_family(target: ModelFacts, tmp_path: Path) -> None:
+    assistant = folder(tmp_path / "a", SIZES | {"model_type": "gemma4_assistant", "backbone_hidden_size": 64}, PIECES)
+    verdict, checks = status(target, assistant)
+    assert verdict == "no"
+    assert checks["family"] == (
+        "fail",
+        "an assistant of Gemma 4 reads its target's keys and values; the target is llama",
+    )
+    own = folder(tmp_path / "gemma", SIZES | {"model_type": "gemma4_text"}, PIECES)
+    assert "family" not in status(own, assistant)[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [({"hidden_size": "64"}, "hidden_size is '64'"), ({"num_hidden_layers": -1}, "num_hidden_layers is -1"),
+     ({"model_type": 7}, "model_type is 7")],
+)  # fmt: skip
+def test_a_config_that_cannot_be_meant_is_named(
+    target: ModelFacts, keys: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    odd = folder(tmp_path / "odd", SIZES | keys, PIECES)
+    assert fault in describe(odd)["damage"]
+    assert fault in status(target, odd)[1]["draft config"][1]
+
+
+def test_nothing_known_of_the_ids_is_a_note(target: ModelFacts, tmp_path: Path) -> None:
+    assert status(target, folder(tmp_path / "bare", {"model_type": "llama"}))[0] == "with-notes"
+
+
+def test_an_adapter_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "org/base"}), "utf-8")
+    found = facts_of("lora", tmp_path)
+    assert isinstance(found, ModelProblem)
+    assert "an adapter (LoRA) of org/base, no model by itself" in found.message
