@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def _argv(reading: Reading) -> None:
             )
         else:
             key = _FLAGS.get(name, name[2:].replace("-", "_"))
-            reading.notes["flags"][key] = int(value) if value.isdecimal() else value
+            number = int(value) if value.isdecimal() else float(value) if re.fullmatch(r"\d*\.\d+", value) else None
+            reading.notes["flags"][key] = value if number is None else number
         at += 2 if has_value else 1
     _open(reading, file)
 

@@ -147,7 +147,8 @@ def _of_command(document: Document, each: Embedded, options: dict[str, Any]) -> 
     if named and not open_values:
         note = f"{', '.join(named)}: the value is not in this file, so what hangs on it was not checked"
         report = replace(report, result=replace(report.result, assumptions=(*report.result.assumptions, note)))
-    return _placed(report, document, text, places)
+    in_a_file = reading.document is not inner  # the file that the command names is here, and was read
+    return report if in_a_file else _placed(report, document, text, places)
 
 
 def _without_own_files(document: Document, report: Report) -> Report:

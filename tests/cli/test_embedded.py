@@ -173,3 +173,12 @@ def test_places_lie_inside_the_file(text: str, name: str) -> None:
             assert 1 <= span.line <= span.end_line <= len(lines)
             assert 1 <= span.column <= len(lines[span.line - 1]) + 1
             assert 1 <= span.end_column <= len(lines[span.end_line - 1]) + 1
+
+
+def test_a_file_of_the_engine_that_is_here(checked: Any) -> None:
+    body = "max_batch_size: 64\nspeculative_config:\n  decoding_type: NGram\n  max_draft_len: 0\n"
+    Path("trt.yaml").write_text(body)
+    status, (one,) = checked("a.sh", "#!/bin/sh\n\ntrtllm-serve m --max_batch_size 32 --config trt.yaml\n")
+    assert (status, one["source"]) == (1, "trt.yaml")
+    wrong = next(each for each in one["diagnostics"] if each["code"] == "SPC151" and "max_draft_len" in each["message"])
+    assert (wrong["line"], place(body, wrong)) == (4, "0")
