@@ -45,12 +45,18 @@ def folder_report(name: str, options: dict[str, Any]) -> Report | None:
     return check(setting, target=options.get("target"), platform=options.get("platform"))
 
 
-def as_held(spec: SpecDecodeConfig) -> SpecDecodeConfig:
-    """A setting without a method is read as a draft model by its engine; here the folder's content decides."""
+def as_held(spec: SpecDecodeConfig, guessed: bool) -> SpecDecodeConfig:
+    """The setting with the method that its draft's folder holds, where the setting names none (``guessed``: its engine
+    goes by the folder's name) or an ordinary draft model.
+    """
+    from specctl.resources import find_model
     from specctl.spec.methods import METHODS, DraftModel
 
-    held = method_held(spec.model) if spec.method == DraftModel() else None
-    if held is None or held == spec.method.name:
+    if spec.model is None or find_model(spec.model) is None or not (guessed or spec.method == DraftModel()):
         return spec
-    _say(f"note: {spec.model} is a draft for method {held}, told by its content; it runs as that")
+    held = method_held(spec.model) or DraftModel.name
+    if held == spec.method.name:
+        return spec
+    what = "an ordinary model" if held == DraftModel.name else f"a draft for method {held}"
+    _say(f"note: {spec.model} is {what}, told by its content; it runs as that")
     return replace(spec, method=METHODS[held]())

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from specctl.rules.report import Report
     from specctl.spec import SpecDecodeConfig
 
+RUN_HERE = ("SPC113",)  # methods that vLLM has lost and the bundled runtime has
+BY_NAME = ("SPC209", "SPC210", "SPC211")  # what follows from vLLM's guess by the name of a draft's folder
+
 SETTINGS_HELP = """\b
 Settings, in the words of each engine:
   vLLM          --speculative-config '{...}' (-sc), --speculative-config.KEY VALUE,
@@ -87,12 +90,16 @@ class Settings:
         return check_argv(list(candidate.tokens), kind=candidate.kind, **options)
 
     def to_run(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
-        """As `require`, for the bundled runtime: flags that name no method mean what their draft's folder holds."""
+        """As `require`, for the bundled runtime: flags that name no method mean what their draft's folder holds, and
+        what an engine has no runner for may have one here.
+        """
         from specctl.cli.recognised import as_held
 
         words = " ".join(token for each in self.candidates() for token in each.tokens if each.kind != "file")
-        found = self.require(**options)
-        return found if "method" in words else [(as_held(spec), report) for spec, report in found]
+        guessed = bool(words) and "method" not in words and "algorithm" not in words
+        ignored = (*options.pop("ignore", ()), *RUN_HERE, *(BY_NAME if guessed else ()))
+        found = self.require(**options, ignore=ignored)
+        return [(as_held(spec, guessed) if "method" not in words else spec, report) for spec, report in found]
 
     def require(self, **options: Any) -> list[tuple[SpecDecodeConfig, Report]]:
         """As `resolve`, but diagnostics are printed and an error ends the command: `SpecctlError` with

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
 from specctl.cli.recognised import as_held, folder_report, method_held
+from specctl.cli.settings import Settings
+from specctl.errors import SpecctlError
 from specctl.resources import bundled_dir
+from specctl.source.flags import extract
 from specctl.spec.config import SpecDecodeConfig
-from specctl.spec.methods import DraftModel, Eagle, Medusa
+from specctl.spec.methods import DraftModel, Eagle, Medusa, MlpSpeculator
 
 HEADS = {
     "demo-pard": "pard",
@@ -40,10 +44,10 @@ def test_ordinary_models_and_absent_ones_hold_no_method() -> None:
 
 def test_a_setting_without_a_method_runs_as_its_folder_says(capsys: pytest.CaptureFixture[str]) -> None:
     unsaid = SpecDecodeConfig(DraftModel(), 3, model="demo-medusa")
-    assert as_held(unsaid) == SpecDecodeConfig(Medusa(), 3, model="demo-medusa")
+    assert as_held(unsaid, guessed=False) == SpecDecodeConfig(Medusa(), 3, model="demo-medusa")
     assert "demo-medusa is a draft for method medusa" in capsys.readouterr().err
     plain = SpecDecodeConfig(DraftModel(), 3, model="demo-draft")
-    assert as_held(plain) is plain
+    assert as_held(plain, guessed=False) is plain
 
 
 def test_a_draft_is_a_setting() -> None:
@@ -51,3 +55,25 @@ def test_a_draft_is_a_setting() -> None:
     assert report is not None
     assert report.config == SpecDecodeConfig(Eagle(), 4, model="demo-eagle")
     assert folder_report("demo-draft", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "method"),
+    [("demo-medusa", "eagle3", "medusa"), ("demo-mlp-speculator", "plain", "mlp_speculator"),
+     ("demo-draft", "eagle3", "draft_model"), ("demo-eagle", "dflash", "eagle"), ("demo-pard", "eagle-x", "pard")],
+)  # fmt: skip
+def test_the_name_of_a_folder_misleads_nobody(source: str, name: str, method: str, tmp_path: Path) -> None:
+    """vLLM goes by the name where a setting has no method, and would fail here."""
+    folder = copytree(bundled_dir() / source, tmp_path / name)
+    flags = extract(["--speculative-config", json.dumps({"model": str(folder), "num_speculative_tokens": 3})])
+    ((spec, _),) = Settings(flags).to_run(target="demo")
+    assert (spec.method.name, spec.num_speculative_tokens) == (method, 3)
+
+
+def test_an_mlp_speculator_runs_here_though_vllm_has_lost_it() -> None:
+    setting = {"method": "mlp_speculator", "model": "demo-mlp-speculator", "num_speculative_tokens": 3}
+    flags = extract(["--speculative-config", json.dumps(setting)])
+    ((spec, _),) = Settings(flags).to_run(target="demo")
+    assert spec.method == MlpSpeculator()
+    with pytest.raises(SpecctlError):
+        Settings(flags).require(target="demo")
