@@ -19,6 +19,7 @@ assert resources.preset_names() == {presets!r}
 from specctl import presets
 assert presets.check("gpt-oss-120b-eagle3-v3").holds(strict=True)
 assert resources.bundled_model("demo") == home / "bundled" / "demo"
+assert (home / "py.typed").is_file()
 assert (home / "bundled" / "demo" / "model.safetensors").stat().st_size > 1e5
 """
 
