@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from specctl.runtime import EngineOptions, Target, make_engine
+from specctl.runtime import EngineOptions, Target, load_target, make_engine
 from specctl.runtime.probing import check
 from specctl.runtime.probing.compare import gain, sign_test
 from specctl.runtime.probing.follow import Marks
+from specctl.runtime.probing.lesson import Lesson, bundled_texts
+from specctl.runtime.probing.trial import Trial, variants_of
 from specctl.runtime.request import Request, SamplingParams
 from specctl.spec.config import SpecDecodeConfig
 from specctl.spec.methods import METHODS
+from tests.runtime.family_kit import write_family
+from tests.runtime.family_methods import setting
 from tests.runtime.head_kit import MADE, make_head
 from tests.runtime.kit import OPTIONS, run
 from tests.runtime.plant import (
@@ -110,6 +114,23 @@ def test_tiny_heads_that_were_never_trained_are_let_alone(
     assert kind in MADE
     made = make_head(kind, exact(), tmp_path / "head")
     assert warnings(made.method.name, str(made.folder), exact()) == []
+
+
+# Experts, latent attention, and a recurrent state beside attention; with their own prediction layers, and with taps.
+ADAPTED = [("mixtral", "eagle3"), ("deepseek_v3", "mtp"), ("qwen3_next", "mtp")]
+
+
+@pytest.mark.parametrize(("family", "method"), ADAPTED)
+def test_targets_through_the_adapter_are_checked_too(family: str, method: str, tmp_path: Path) -> None:
+    target = load_target(str(write_family(family, tmp_path / family)), device="cpu", dtype="float64")
+    spec = setting(method, target, tmp_path, 2)
+    engine = make_engine(target, spec, EngineOptions(2, 64))
+    with variants_of(target, spec, engine.proposer.hidden_layers if engine.proposer else None) as variants:
+        trial = Trial(target, spec, Lesson(target, bundled_texts(target)), 2)
+        tried = [trial.marks(variant) for variant in (None, *variants)]
+    assert len(tried) > 2
+    assert all(marks is not None and marks.places > 100 for marks in tried)
+    assert check.draft_check(engine, spec) == ()  # never trained
 
 
 def test_the_check_changes_no_output_and_keeps_nothing() -> None:

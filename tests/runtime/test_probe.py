@@ -43,7 +43,7 @@ def alarm_about(setting: SpecDecodeConfig, max_tokens: int = 32) -> bool:
 
 def test_input_order_swapped_is_found_and_undone(tmp_path: Path) -> None:
     setting = SpecDecodeConfig(Eagle(), 3, model=copy(tmp_path / "head", EAGLE, FUSION))
-    found = probe(demo(), setting, prompts(), max_tokens=32)
+    found = probe(demo(), setting, prompts()[:8], max_tokens=20)
     assert found.restored is not None
     assert found.restored.cause == "input order"
     assert (found.restored.first or 0) > 4 * (found.rows[0].first or 0)
@@ -53,7 +53,7 @@ def test_input_order_swapped_is_found_and_undone(tmp_path: Path) -> None:
 
 def test_the_head_of_another_target_raises_the_alarm_and_nothing_restores_it(tmp_path: Path) -> None:
     setting = SpecDecodeConfig(Eagle(), 3, model=copy(tmp_path / "head", EAGLE, stranger))
-    found = probe(demo(), setting, prompts(), max_tokens=48)
+    found = probe(demo(), setting, prompts()[:8], max_tokens=28)
     assert found.alarm is not None
     assert found.broken
     assert found.restored is None
@@ -65,7 +65,7 @@ def test_prompts_without_the_chat_template_are_told_by_the_probe() -> None:
         demo().encode(message["content"]) for p in choose(read_workload(), None, 12).prompts for message in p.messages
     ]
     setting = SpecDecodeConfig(Eagle(), 3, model=EAGLE)
-    found = probe(demo(), setting, plain, ("with the chat template", prompts()), max_tokens=32)
+    found = probe(demo(), setting, plain[:8], ("with the chat template", prompts()[:8]), max_tokens=24)
     assert found.restored is not None
     assert found.restored.cause == "chat template"
 
@@ -83,7 +83,7 @@ def test_faults_of_an_eagle3_head_are_named(
     edit: Edit, keys: dict[str, object], cause: str, change: str, broken: bool, tmp_path: Path
 ) -> None:
     setting = SpecDecodeConfig(Eagle3(), 2, model=copy(tmp_path / "head", EAGLE3, edit, **keys))
-    found = probe(demo(), setting, prompts()[:8], max_tokens=24)
+    found = probe(demo(), setting, prompts()[:8], max_tokens=20)
     assert found.restored is not None
     assert found.restored.cause == cause
     assert found.restored.change.startswith(change)
@@ -91,7 +91,7 @@ def test_faults_of_an_eagle3_head_are_named(
 
 
 def test_a_sound_head_is_left_alone() -> None:
-    found = probe(demo(), SpecDecodeConfig(Eagle(), 3, model=EAGLE), prompts(), max_tokens=24)
+    found = probe(demo(), SpecDecodeConfig(Eagle(), 3, model=EAGLE), prompts()[:8], max_tokens=20)
     assert found.alarm is None
     assert not found.broken
     assert found.restored is None
