@@ -75,10 +75,18 @@ def _tap_cure(head: Head, read: tuple[int, ...], taps: tuple[int, ...]) -> str:
         return f"set aux_layers: {_listed(taps)} in the setting"
     if isinstance(method, DFlash) and method.target_layer_ids:
         return f"set target_layer_ids: {_listed(tuple(tap - 1 for tap in taps))} in the setting"
-    key = "target_layer_ids" if isinstance(method, DFlash) else TAP_KEY
-    ids = tap_ids(_facts(head))
+    key, ids = _tap_key(head), tap_ids(_facts(head))
     less = read[0] - ids[0] if ids else 0
     return f'set "{key}": {_listed(tuple(tap - less for tap in taps))} in {head.path}'
+
+
+def _tap_key(head: Head) -> str:
+    """The key under which the config names its layers, or the one to write where it names none."""
+    usual = "target_layer_ids" if isinstance(head.spec.method, DFlash) else TAP_KEY
+    nested = [head.config.get(name) for name in ("eagle_config", "dflash_config")]
+    places = [head.config, *(each for each in nested if isinstance(each, Mapping))]
+    keys = (TAP_KEY, "aux_hidden_state_layer_ids", "target_layer_ids")
+    return next((key for place in places for key in keys if place.get(key)), usual)
 
 
 def _before_the_norm(head: Head) -> Iterator[Variant]:
