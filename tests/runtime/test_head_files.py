@@ -242,7 +242,7 @@ def test_other_refusals(exact: Callable[..., Target], tmp_path: Path) -> None:
 
     made = make_head("medusa-vllm", exact(), tmp_path / "medusa")
     assert engine(made, None).num_speculative_tokens == 4
-    with pytest.raises(SpecctlError, match="drafts 1 to 4"):
+    with pytest.raises(SpecctlError, match=rf"is 5; medusa with {made.folder} drafts 1 to 4"):
         engine(made, 5)
     assert engine(make_head("eagle3-speculators", exact(), tmp_path / "s"), None).num_speculative_tokens == 4
     experts = mtp(exact(), tmp_path / "mtp", "mimo")

@@ -105,8 +105,9 @@ def drafted_tokens(spec: SpecDecodeConfig, most: int, own: int | None = None) ->
     """
     k = own if spec.num_speculative_tokens is None else spec.num_speculative_tokens
     if k is None or not 1 <= k <= most:
+        whose = f"{spec.method.name} with {spec.model}" if spec.model else spec.method.name
         raise SpecctlError(
-            f"num_speculative_tokens is {k}; the bundled runtime drafts 1 to {most} tokens a step",
+            f"num_speculative_tokens is {k}; {whose} drafts 1 to {most} tokens a step on the bundled runtime",
             help="set num_speculative_tokens",
         )
     return k
