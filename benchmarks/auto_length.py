@@ -19,8 +19,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from specctl.bench.load import Block, EngineRunner, Runner
+from specctl.bench.load import EngineRunner
 from specctl.bench.noise import student
+from specctl.bench.records import Block, Runner
 from specctl.bench.session import Measured, Schedule, measure
 from specctl.bench.workloads import DEMO_SET, Workload, choose, encode, read_workload
 from specctl.runtime import EngineOptions, SamplingParams, Target, load_target, make_engine, set_threads
