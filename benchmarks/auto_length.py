@@ -1,6 +1,6 @@
 """`--speculation auto` against plain decoding and the best fixed draft length, on the demo target.
 
-    python -m benchmarks.auto_length [--repeats 5] [--prompts 3] [--tokens 48] [--methods draft_model,eagle3]
+    python -m benchmarks.auto_length [--repeats 5] [--prompts 4] [--tokens 48] [--methods draft_model,eagle3]
 
 Draft model and EAGLE-3, concurrency 1, 4 and 16, each category of prompts by itself at concurrency 1. All take turns
 over the same prompts (see `specctl.bench.session`). The tokens that a second gives are compared repeat by repeat; the
@@ -131,14 +131,15 @@ def main(words: Sequence[str]) -> int:
     """Measure and print; 1 where a bar does not hold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--prompts", type=int, default=3, help="of each category, a repeat")
+    parser.add_argument("--prompts", type=int, default=4, help="of each category, a repeat")
     parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of torch's kernels; its own choice without it")
     parser.add_argument("--methods", default=",".join(METHODS_TRIED), help="some of them")
     arguments = parser.parse_args(words)
     if arguments.repeats < 2:
         parser.error("an interval needs two repeats or more")
-    set_threads(arguments.threads)
+    if arguments.threads is not None:
+        set_threads(arguments.threads)
     target = load_target("demo", device="cpu")
     work = encode(choose(read_workload(None, DEMO_SET)), target)
     all_hold = True
