@@ -149,9 +149,11 @@ def test_every_layout_names_the_config_of_another_target(
         ({"num_hidden_layers": True}, "num_hidden_layers is True"),
         ({"num_hidden_layers": 2**70}, "num_hidden_layers is 1180591620717411303424; the weights hold 15 tensors"),
         ({"rope_theta": 2**70 * 10**20}, "rope_theta"),
+        ({"rope_theta": 2**70}, "rope_theta is 1180591620717411303424; wanted"),
         ({"rope_theta": -1.0}, r"rope_theta is -1\.0; wanted"),
         ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
         ({"partial_rotary_factor": 1.5}, r"partial_rotary_factor is 1\.5"),
+        ({"partial_rotary_factor": [1]}, r"partial_rotary_factor is \[1\]"),
         ({"head_dim": 0}, "head_dim is 0"),
     ],
 )
@@ -160,6 +162,15 @@ def test_a_bad_config_is_named(change: dict[str, Any], says: str, exact: Callabl
     path = made.folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(SpecctlError, match=says):
+        make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
+
+
+def test_a_projection_without_a_width_is_named(exact: Callable[..., Target], tmp_path: Path) -> None:
+    """Where the config names no layers, their number is read from it."""
+    made = make_head("dflash-without-ids", exact(), tmp_path / "head")
+    file = made.folder / "model.safetensors"
+    save_file(load_file(file) | {"fc.weight": torch.tensor(1.0)}, file)
+    with pytest.raises(DamagedError, match=r"tensor 'fc.weight' is a single number"):
         make_engine(exact(), SpecDecodeConfig(made.method, 3, model=str(made.folder)), EngineOptions(1))
 
 

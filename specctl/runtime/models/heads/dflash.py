@@ -116,9 +116,10 @@ def _taps(files: HeadFiles, override: Sequence[int] | None) -> tuple[int, ...]:
     passed = override is None and own is None and stated is not None
     ids = stated if passed else override or own
     if ids is None and "fc.weight" in files.weights:
-        ids = _spread(
-            files.target.num_layers, files.weights.stored("fc.weight").shape[-1] // files.target.embedding.shape[1]
-        )
+        width, entering = files.target.embedding.shape[1], files.weights.stored("fc.weight").shape[-1:]
+        if not entering:
+            raise files.refuse(f"tensor 'fc.weight' is a single number, wanted [hidden size, layers * {width}]")
+        ids = _spread(files.target.num_layers, entering[0] // width)
     if not isinstance(ids, (list, tuple)) or not ids or not all(type(each) is int for each in ids):
         name = "aux_hidden_state_layer_ids" if passed else "dflash_config.target_layer_ids"
         raise files.refuse(f"{name} is {ids!r}; wanted a list of whole numbers")

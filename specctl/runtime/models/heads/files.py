@@ -23,7 +23,7 @@ from specctl.runtime.models.stack import LayerWeights, Stack, StackShape
 from specctl.runtime.models.weights import Weights
 
 _SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
-_LARGEST = 1e30
+_LARGEST = 1e15
 OTHER_TARGET = "this is the head of another target"
 _OPTIONAL = (
     "num_key_value_heads",
@@ -126,12 +126,12 @@ class HeadFiles:
         if kind not in ROPE_TYPES:
             raise self.refuse(f"rope type {kind!r} does not run here; {', '.join(ROPE_TYPES)} do")
         theta, eps = rope.get("rope_theta"), made.rms_norm_eps
-        if isinstance(theta, bool) or not isinstance(theta, int | float) or not 1 < theta < _LARGEST:
-            raise self.refuse(f"rope_theta is {theta!r}; wanted a number above 1")
+        if not _number(theta) or not 1 < theta < _LARGEST:
+            raise self.refuse(f"rope_theta is {theta!r}; wanted a number between 1 and {_LARGEST:g}")
         factor = rope.get("partial_rotary_factor", 1.0)
-        if factor is None or not 0 < factor <= 1:
+        if not _number(factor) or not 0 < factor <= 1:
             raise self.refuse(f"partial_rotary_factor is {factor!r}; wanted a share above 0, at most 1")
-        if eps is None or not 0 < eps < 1:
+        if not _number(eps) or not 0 < eps < 1:
             raise self.refuse(f"rms_norm_eps is {eps!r}; wanted a small number above 0")
         dim = config.get("head_dim")
         if dim is not None and dim < 1:
@@ -171,6 +171,10 @@ class HeadFiles:
 
 def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
