@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import Any
 
 from torch import Tensor
@@ -27,6 +27,7 @@ from specctl.runtime.draft_length import DraftLength, Fixed
 from specctl.runtime.drafting import Drafting
 from specctl.runtime.integrity import watch
 from specctl.runtime.logprobs import output_logprobs, score_prompt
+from specctl.runtime.models.linear import step_clock
 from specctl.runtime.options import Counters, EngineOptions
 from specctl.runtime.prefix import PrefixCache
 from specctl.runtime.request import Emission, Request
@@ -193,14 +194,14 @@ class Engine:
         decodes, chunks = self._scheduler.plan()
         if not decodes and not chunks:
             return []
-        began = perf_counter()
+        began = step_clock()
         k = self._length.choose(len(decodes)) if decodes else 0
         drafts = self._draft(decodes, k)
-        drafted = perf_counter()
+        drafted = step_clock()
         before = [sequence.stats.num_accepted_tokens for sequence in decodes]
         emissions = self._run(decodes, drafts, chunks)
         if not chunks:
-            ended = perf_counter()
+            ended = step_clock()
             self.times.add(drafted - began, ended - drafted)
             after = [sequence.stats.num_accepted_tokens for sequence in decodes]
             self._length.observe(k, [b - a for a, b in zip(before, after, strict=True)], ended - began)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from specctl.runtime import Engine, EngineOptions, Target, make_engine
 from specctl.runtime.draft_length import DraftLength, Fixed, Scheduled, make_draft_length
 from specctl.runtime.measured_length import Measured
+from specctl.runtime.models import linear
 from specctl.runtime.step_costs import StepCosts
 from specctl.spec.config import ScheduleStep, SpecDecodeConfig
 from specctl.spec.methods import DraftModel, Ngram
@@ -236,3 +238,15 @@ def test_a_pause_of_the_machine_counts_little() -> None:
     for seconds in (1.0, 1.0, 1.0, 100.0, 1.0):
         costs.add(1, 0, seconds)
     assert costs.seconds(1, 0) == pytest.approx(1.5)
+
+
+def test_the_clock_of_steps_stands_still_while_kernels_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the first steps of every length would look several times as slow as they are, and auto would not come back."""
+    weight, ticks = torch.ones(4, 4), itertools.count()
+    monkeypatch.setattr(linear.time, "perf_counter", lambda: float(next(ticks)))
+    product = linear.Linear([weight] * 10)
+    before = linear.step_clock()
+    product(torch.ones(3, 4), weight)
+    spent = linear.step_clock() - before
+    assert next(ticks) > 100
+    assert spent == 2  # the call's own two readings

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -40,8 +41,17 @@ def _padded(rows: Tensor, weight: Tensor) -> Tensor:
 _FORMS: tuple[Product, ...] = (_ordinary, _transposed, _padded)
 
 
+def step_clock() -> float:
+    """Seconds on a clock that stands still while forms are chosen: that happens once, and tells nothing of a step."""
+    return time.perf_counter() - Linear.seconds_choosing
+
+
 class Linear:
-    """The linear layers of one model; ``weights`` are all of them, [out, in] each."""
+    """The linear layers of one model; ``weights`` are all of them, [out, in] each. ``seconds_choosing``: what all
+    models of this process have spent on finding the fastest forms.
+    """
+
+    seconds_choosing: ClassVar[float] = 0.0
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         self._weights = list(weights)
@@ -64,6 +74,7 @@ class Linear:
         """Find the fastest form of each shape for ``count`` rows, walking through all weights as a step does. The
         minimum shrugs off a busy machine.
         """
+        began = time.perf_counter()
         rows = {weight.shape: torch.ones(count, weight.shape[1], dtype=weight.dtype) for weight in self._weights}
         best = {shape: [float("inf")] * len(_FORMS) for shape in rows}
         for _ in range(_REPEATS):
@@ -73,6 +84,7 @@ class Linear:
         threads = torch.get_num_threads()
         for shape, times in best.items():
             self._fastest[count, shape, threads] = _FORMS[times.index(min(times))]
+        Linear.seconds_choosing += time.perf_counter() - began
 
     def _walk(self, form: Product, rows: dict[torch.Size, Tensor]) -> dict[torch.Size, float]:
         """Seconds that one pass over all weights spends on each shape."""
