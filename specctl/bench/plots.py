@@ -11,7 +11,7 @@ from html import escape
 from math import floor, log10
 
 WIDTH, HEIGHT = 420, 280
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 14, 40
+LEFT, RIGHT, TOP, BOTTOM = 60, 12, 14, 40
 
 
 @dataclass(frozen=True)
