@@ -61,7 +61,8 @@ def notes(report: Report) -> list[str]:
 
 
 def _sentence(note: str) -> str:
-    return note[:1].upper() + note[1:].rstrip(".") + "."
+    of_a_run = "(k=" in note.partition(":")[0]  # it begins with a name
+    return (note if of_a_run else note[:1].upper() + note[1:]).rstrip(".") + "."
 
 
 def _acceptance(report: Report) -> Iterable[str]:

@@ -114,6 +114,7 @@ def outcome_of(
 ) -> Outcome:
     """The report and what stands beside it."""
     report, kept = build_report(setup, measured, facts, ties)
+    report["notes"] += notes
     lines = {
         f"request {row['request']} failed in {row['run']} at concurrency {row['concurrency']}: {row['error']}": None
         for row in report["failures"]

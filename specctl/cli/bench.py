@@ -187,11 +187,13 @@ def _render(outcome: Outcome, format: str, detailed: bool) -> None:
     from specctl.bench.formats import as_text
     from specctl.bench.report import show
 
+    unsaid = []
     if format == "text":
         show(outcome.report)
     else:
         sys.stdout.write(as_text(outcome.report, format, detailed))
-    for line in [*map(_told, outcome.notes), *outcome.failures[:MAX_NAMED_FAILURES]]:
+        unsaid = [_told(note) for note in outcome.notes]
+    for line in [*unsaid, *outcome.failures[:MAX_NAMED_FAILURES]]:
         print(line, file=sys.stderr)
     if len(outcome.failures) > MAX_NAMED_FAILURES:
         print(f"and {len(outcome.failures) - MAX_NAMED_FAILURES} more failed; --output-json has all", file=sys.stderr)

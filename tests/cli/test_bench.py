@@ -271,3 +271,17 @@ def test_synthetic_acceptance_comes_out_as_it_was_set(models: tuple[str, str], p
     assert (histogram[0], histogram[3:]) == (0, [0, 0])
     assert found["acceptance_per_position"][0] == 1.0
     assert found["mean_acceptance_length"] == pytest.approx(2.7, abs=3 * (0.7 * 0.3 / steps) ** 0.5)
+
+
+def test_what_an_engine_says_of_its_draft_stands_in_the_report(
+    models: tuple[str, str], prompts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "out.json"
+    assert bench(models, prompts, "--methods", "draft_model", "--output-json", str(file)) == 0
+    told = "draft_model (k=4): chat template: the target has none"
+    assert any(note.startswith(told) for note in json.loads(file.read_text())["notes"])
+    printed = capsys.readouterr()
+    assert "draft_model (k=4): chat template" in printed.out
+    assert "chat template" not in printed.err
+    assert bench(models, prompts, "--methods", "draft_model", "--format", "json") == 0
+    assert f"note: {told}" in capsys.readouterr().err
