@@ -1,7 +1,7 @@
-"""Writes docs/families.md: which families of targets run, in which way, and with which methods.
+"""Writes docs/families.md, and the README's table of targets: which families run, in which way, with which drafts.
 
-    python docs/families_page.py            # writes the page
-    python docs/families_page.py --check    # exit 1 where the page is stale
+    python docs/families_page.py            # writes the page, and the table between its marks in README.md
+    python docs/families_page.py --check    # exit 1 where one of them is stale
 
 The rows come from the table that the loader decides by; what they say of each family is held by
 tests/runtime/test_families.py, which decodes with every row.
@@ -15,6 +15,8 @@ from pathlib import Path
 from specctl.runtime.models.families import FAMILIES, REFUSED
 
 PAGE = Path(__file__).with_name("families.md")
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- targets: made by docs/families_page.py -->", "<!-- end of targets -->"
 HEADS = ("family", "model types", "runs", "drafts of its own", "what is special")
 TEXT = """# Targets
 
@@ -77,14 +79,30 @@ def page() -> str:
     return TEXT.format(table=table(), refused=refused)
 
 
+def short_table() -> str:
+    """Each family in the README: native, adapter or refused, and the drafts that its checkpoints bring along."""
+    rows = ["| target | runs | drafts of its own |", "| --- | --- | --- |"]
+    rows += [f"| {each.models} | {each.way.partition(',')[0]} | {each.drafts or '–'} |" for each in FAMILIES]
+    rows += [f"| `{kind}` | refused: {reason} | – |" for kind, reason in REFUSED.items()]
+    return "\n".join(rows)
+
+
+def readme() -> str:
+    """The README with the table as it should be."""
+    before, rest = README.read_text("utf-8").split(BEGIN, 1)
+    return f"{before}{BEGIN}\n{short_table()}\n{END}{rest.split(END, 1)[1]}"
+
+
 def main(arguments: list[str]) -> int:
-    """Write or check the page."""
+    """Write or check both."""
+    wanted = {PAGE: page(), README: readme()}
     if "--check" in arguments:
-        stale = not PAGE.is_file() or PAGE.read_text("utf-8") != page()
-        if stale:
-            print(f"{PAGE} is stale: python docs/families_page.py", file=sys.stderr)
-        return int(stale)
-    PAGE.write_text(page(), "utf-8")
+        stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+        for path in stale:
+            print(f"{path} is stale: python docs/families_page.py", file=sys.stderr)
+        return int(bool(stale))
+    for path, text in wanted.items():
+        path.write_text(text, "utf-8")
     return 0
 
 

@@ -214,3 +214,4 @@ def test_the_page_of_families_is_fresh() -> None:
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     assert module.PAGE.read_text("utf-8") == module.page(), "run: python docs/families_page.py"
+    assert module.README.read_text("utf-8") == module.readme(), "run: python docs/families_page.py"
