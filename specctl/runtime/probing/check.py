@@ -81,7 +81,7 @@ def examine(target: Target, spec: SpecDecodeConfig, k: int, layers: tuple[int, .
         if not variants or not texts:
             return None
         trial = Trial(target, spec, Lesson(target, texts), min(k, DEPTH))
-        trial.lesson.read({layer for each in variants for layer in each.layers or ()} | set(layers))
+        trial.read(variants, layers)
         base = trial.marks()
         if base is None:
             return None

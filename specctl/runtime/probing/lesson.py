@@ -43,10 +43,6 @@ class Lesson:
         self._states: dict[int, list[Tensor]] = {}
         self._says: list[Tensor] = []
 
-    @property
-    def num_tokens(self) -> int:
-        return sum(len(text.tokens) for text in self.texts)
-
     def read(self, layers: Iterable[int]) -> None:
         """One forward for all that is not known yet of the states of ``layers`` (`specctl.runtime.models.hidden`)."""
         absent = sorted(set(layers) - set(self._states))

@@ -157,6 +157,7 @@ class _Probing:
             chat = Trial(self._target, self._spec, Lesson(self._target, again), k)
             yield self._apart(*self._measured(Row("chat template", other[0]), chat.marks))
         with variants_of(self._target, self._spec, layers) as found:
+            trial.read(found, layers or ())
             for variant in found:
                 yield self._paired(trial, variant, len(found) * k)
         if self._target.dtype in HALF:

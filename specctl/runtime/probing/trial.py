@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +32,10 @@ class Trial:
     spec: SpecDecodeConfig
     lesson: Lesson
     depth: int
+
+    def read(self, variants: Iterable[Variant], layers: Iterable[int]) -> None:
+        """One forward of the target for all states that the draft, which reads ``layers``, and its variants take."""
+        self.lesson.read({layer for each in variants for layer in each.layers or ()} | set(layers))
 
     def marks(self, variant: Variant | None = None, give_up: Callable[[Marks], bool] | None = None) -> Marks | None:
         """How the draft follows, with ``variant`` or as it is; None where ``give_up`` said so on the way.

@@ -61,9 +61,8 @@ class Head:
 
     def configured(self, cause: str, change: str, keys: Config, cure: str | None = None) -> Variant:
         """With other ``keys`` in its config."""
-        told = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in keys.items())
         changes = Changes({**self.config, **keys}, self.weights)
-        return Variant(cause, change, cure or f"set {told} in {self.path}", changes=changes)
+        return Variant(cause, change, cure or _set(keys, self.path), changes=changes)
 
     def edited(self, cause: str, change: str, tensors: Mapping[str, Any], cure: str) -> Variant:
         """With other ``tensors``; None: without."""
@@ -105,11 +104,16 @@ def model_variants(target: Target, spec: SpecDecodeConfig, place: Path, loaded: 
         changes += [("mask token", f"mask token {mask}", {"pard_token": mask}) for mask in _masks(config, target)]
     for cause, change, keys in changes:
         made = _linked(folder, {**config, **keys}, place)
-        told = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in keys.items())
         found = replace(spec, model=str(made))
         if isinstance(method, Pard):
             found = replace(found, method=replace(method, mask_token_id=None))
-        yield Variant(cause, change, f"set {told} in {folder / 'config.json'}", spec=found)
+        yield Variant(cause, change, _set(keys, folder / "config.json"), spec=found)
+
+
+def _set(keys: Config, path: Path) -> str:
+    """What to write into a config."""
+    told = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in keys.items())
+    return f"set {told} in {path}"
 
 
 def _linked(folder: Path, config: Config, place: Path) -> Path:
