@@ -58,7 +58,6 @@ class AcceptanceReader:
         self._tell = {"vllm": self._vllm, "sglang": self._sglang, "trtllm": self._trtllm}[engine]
         self._before = Counts()
         self._total = Counts()
-        self._judged = Counts()
 
     def close(self) -> None:
         self._client.close()
@@ -74,20 +73,18 @@ class AcceptanceReader:
 
     def alarm(self, method: str) -> Alarm | None:
         """The alarm about the draft of ``method``, by all that was read (`specctl.planning.alarm`)."""
-        return broken_draft(
-            method, round(self._judged.drafts), min(round(self._judged.drafts), round(self._judged.first))
-        )
+        drafts, first = round(self._total.drafts), round(self._total.first)
+        return broken_draft(method, drafts, min(drafts, first))
 
     def total_line(self) -> str | None:
-        """The whole run, where the engine tells counts."""
-        return self._total.line() if self._total.drafts else None
+        """The whole run, where the engine counts drafted tokens."""
+        return self._total.line() if self._total.draft_tokens else None
 
     def _window(self, now: Counts) -> str | None:
         window, self._before = now - self._before, now
         # A counter that fell belongs to an engine that began anew.
         window = now if window.drafts < 0 else window
         self._total += window
-        self._judged += window
         return window.line() if window.drafts else None
 
     def _vllm(self, answer: httpx.Response) -> str | None:
@@ -115,7 +112,7 @@ class AcceptanceReader:
         window = calls - self._before.drafts
         window = calls if window < 0 else window
         self._before = Counts(drafts=calls)
-        self._judged += Counts(drafts=window, first=window * (length - 1))
+        self._total += Counts(drafts=window, first=window * (length - 1))
 
     def _trtllm(self, answer: httpx.Response) -> str | None:
         found = self._before
