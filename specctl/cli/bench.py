@@ -20,7 +20,7 @@ from specctl.cli.bench_options import (
     split_target,
     write,
 )
-from specctl.cli.option_groups import taking
+from specctl.cli.option_groups import one_of, taking
 from specctl.errors import EXIT_FINDINGS, EXIT_OK, SpecctlError, UsageError
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ def _order(
 
 
 def _measured_length(run: RunOptions, servers: Servers | None) -> bool:
-    if run.speculation not in ("set", "auto"):
-        raise UsageError(f"--speculation is {run.speculation!r}; it must be set or auto")
+    one_of("--speculation", run.speculation, ("set", "auto"))
     if run.speculation == "auto" and servers is not None:
         raise UsageError(
             "--speculation auto is of the bundled runtime; a server drafts as it was started to",

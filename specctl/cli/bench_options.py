@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specctl.cli.option_groups import one_of
 from specctl.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -179,8 +180,7 @@ class UrlOptions:
     def _endpoint(self, url: str, option: str) -> Endpoint:
         from specctl.bench.server import CHAT, COMPLETIONS, Endpoint, root_of
 
-        if self.endpoint not in (CHAT, COMPLETIONS):
-            raise UsageError(f"--endpoint is {self.endpoint!r}; it must be {CHAT} or {COMPLETIONS}")
+        one_of("--endpoint", self.endpoint, (CHAT, COMPLETIONS))
         key = self.baseline_api_key if option == "--baseline-url" and self.baseline_api_key else self.api_key
         return Endpoint(root_of(url, option), self.model, key or None, self.endpoint, self._extra(), self.timeout)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from specctl.cli.option_groups import one_of
 from specctl.errors import UsageError
 
 
@@ -21,8 +22,7 @@ def command(
 
     if len(files) < 2:
         raise UsageError("one file is named; two or more are compared")
-    if format not in ("text", "json"):
-        raise UsageError(f"--format is {format!r}; it must be text or json")
+    one_of("--format", format, ("text", "json"))
     reports = [load_report(file) for file in files]
     notes = versus.check_alike(reports, files)
     if format == "text":

@@ -1,13 +1,21 @@
-"""Commands with many options: each group of options is a dataclass, and the command takes one of each."""
+"""Commands with many options: each group is a dataclass, and the command takes one of each; what a word may be."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import typer
+
+from specctl.errors import UsageError
+
+
+def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
+    """Raises `UsageError` for a word that the option does not take."""
+    if value not in allowed:
+        raise UsageError(f"{option} is {value!r}; it must be {' or '.join(allowed)}")
 
 
 def taking(function: Callable[..., int], *groups: type[Any]) -> Callable[..., int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specctl.cli.option_groups import one_of
 from specctl.errors import EXIT_OK, MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
     log_level: Annotated[str, Opt(help="debug, info, warning, error.")] = "info",
 ) -> int:
     """Parse, call, render, exit."""
-    _one_of("--engine", engine, ("torch", *REAL_ENGINES))
+    one_of("--engine", engine, ("torch", *REAL_ENGINES))
     if engine in REAL_ENGINES:
         from specctl.cli.serve_engine import Start, run_engine
 
@@ -82,9 +83,9 @@ def command(
     from specctl.server.address import bind
     from specctl.server.options import PER_REQUEST_METRICS, ServerOptions
 
-    _one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST_METRICS)
-    _one_of("--log-level", log_level, LOG_LEVELS)
-    _one_of("--speculation", speculation, ("set", "auto"))
+    one_of("--per-request-spec-decode-metrics", per_request_spec_decode_metrics, PER_REQUEST_METRICS)
+    one_of("--log-level", log_level, LOG_LEVELS)
+    one_of("--speculation", speculation, ("set", "auto"))
     keys = _keys(api_key or [], api_key_file)
     tls, origins = _tls(ssl_certfile, ssl_keyfile), _origins(allowed_origins or [])
     target, spec = _setting(ctx.obj, target, release)
@@ -125,11 +126,6 @@ def _only_real_engines(ctx: typer.Context) -> None:
             f"--{wrong.replace('_', '-')} is for vLLM, SGLang and TensorRT-LLM; torch, the bundled runtime, runs here",
             help=f"add --engine {', '.join(REAL_ENGINES)}, or leave it out",
         )
-
-
-def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{option} is {value!r}; it must be {' or '.join(allowed)}")
 
 
 def _keys(given: list[str], file: Path | None) -> tuple[str, ...]:
